@@ -1,0 +1,1 @@
+"""Twinserve's pure code and its runtime: one source for the modules and for the nodes."""
