@@ -57,7 +57,7 @@ def environment(plan: Mapping[str, Any], link: Mapping[str, Any]) -> dict[str, s
 
 
 def docker_argv(plan: Mapping[str, Any], link: Mapping[str, Any]) -> list[str]:
-    """The whole command, program first, for `exec`: attached, removed when it ends, never restarted by docker.
+    """The whole command, program first, for `exec`: attached, removed at its end, never restarted by docker.
 
     Raises LinkError when the link cannot fill the plan.
     """

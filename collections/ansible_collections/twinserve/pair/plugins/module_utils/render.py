@@ -1,0 +1,199 @@
+"""What each rank is told: its plan (`rank.json`), and the pair's for the supervisor (`pair.json`).
+
+Both ranks are rendered from one source: they differ in rank, name/host/port, addresses and devices only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from string import Template
+from typing import Any
+
+from .conditions import Facts, choose, holds
+from .settings_spec import value_text
+
+SCHEMA = 1
+# What a running container was made from: a difference here means a restart.
+DIGESTED = ("container", "image", "docker", "mounts", "command", "env", "link_env", "stop_timeout")
+
+
+def digest(value: Any) -> str:
+    """sha256 over the canonical JSON of `value`."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def snapshot_path(repository: str, revision: str) -> str:
+    """Where a pinned snapshot lies below a Hugging Face cache."""
+    return f"hub/models--{repository.replace('/', '--')}/snapshots/{revision}"
+
+
+def image_label(settings: Mapping[str, Any], release: Mapping[str, Any]) -> str:
+    """The folder of compiled kernels: the image's label, or the digest's beginning for a user's own image."""
+    if settings["image_digest"] == release["defaults"]["image_digest"] and release.get("image_label"):
+        return str(release["image_label"])
+    return str(settings["image_digest"]).removeprefix("sha256:")[:12]
+
+
+def rank_plans(
+    settings_by_rank: Sequence[Mapping[str, Any]],
+    release: Mapping[str, Any],
+    nodes: Sequence[Mapping[str, Any]],
+    pair: str,
+) -> list[dict[str, Any]]:
+    """One plan a rank, in rank order.
+
+    `nodes` says what each rank's host has: `hf_cache`, `kernel_cache` (absolute paths) and `expected_link`.
+    """
+    count = len(settings_by_rank)
+    return [
+        _rank_plan(rank, count, settings, release, nodes[rank], pair)
+        for rank, settings in enumerate(settings_by_rank)
+    ]
+
+
+def _rank_plan(
+    rank: int,
+    ranks: int,
+    settings: Mapping[str, Any],
+    release: Mapping[str, Any],
+    node: Mapping[str, Any],
+    pair: str,
+) -> dict[str, Any]:
+    words = _words(rank, ranks, settings, release, node)
+    facts = Facts(settings)
+    plan: dict[str, Any] = {
+        "schema": SCHEMA,
+        "pair": pair,
+        "rank": rank,
+        "ranks": ranks,
+        "engine": release["engine"],
+        "release": release["release"],
+        "container": settings["container_name"],
+        "image": f"{settings['image']}@{settings['image_digest']}",
+        "stop_timeout": settings["stop_timeout"],
+        "docker": _argv(release["docker"], facts, words, rank),
+        "mounts": [{**mount, "source": _fill(mount["source"], words)} for mount in release["mounts"]],
+        "command": _argv(release["command"], facts, words, rank) + list(settings["extra_args"]),
+        "env": _environment(release, settings, facts, words),
+        "link_env": dict(release["link_env"]),
+        "expected_link": list(node.get("expected_link") or []),
+    }
+    plan["digest"] = digest({key: plan[key] for key in DIGESTED})
+    return plan
+
+
+def _words(
+    rank: int, ranks: int, settings: Mapping[str, Any], release: Mapping[str, Any], node: Mapping[str, Any]
+) -> dict[str, str]:
+    words = {name: value_text(value) for name, value in settings.items()}
+    words |= {"rank": str(rank), "ranks": str(ranks), "image_label": image_label(settings, release)}
+    words |= {"hf_cache": str(node["hf_cache"]), "kernel_cache": str(node["kernel_cache"])}
+    for kind in ("model", "drafter"):
+        if settings.get(f"{kind}_id"):
+            words[f"{kind}_snapshot"] = snapshot_path(settings[f"{kind}_id"], settings[f"{kind}_revision"])
+    return words
+
+
+def _fill(text: str, words: Mapping[str, str]) -> str:
+    return Template(text).substitute(words)
+
+
+def _argv(parts: Sequence[Mapping[str, Any]], facts: Facts, words: Mapping[str, str], rank: int) -> list[str]:
+    argv = []
+    for part in parts:
+        if holds(part.get("when"), facts) and (rank == 0 or part.get("on", "all") == "all"):
+            argv += [_fill(str(word), words) for word in part["words"]]
+    if "" in argv:
+        raise ValueError(f"an argument would be empty: {argv}")
+    return argv
+
+
+def _environment(
+    release: Mapping[str, Any], settings: Mapping[str, Any], facts: Facts, words: Mapping[str, str]
+) -> dict[str, str]:
+    env = {name: _fill(str(choose(value, facts) or ""), words) for name, value in release["env"].items()}
+    env |= {name: value_text(choose(value, facts)) for name, value in release.get("tuning", {}).items()}
+    env |= settings["engine_env"]
+    return {name: env[name] for name in sorted(env) if env[name] != ""}
+
+
+def pair_config(
+    plans: Sequence[Mapping[str, Any]],
+    settings: Mapping[str, Any],
+    release: Mapping[str, Any],
+    nodes: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """The supervisor's configuration, from the plans and the head's settings."""
+    effective = {**settings, **settings["effective"]}
+    return {
+        "schema": SCHEMA,
+        "pair": plans[0]["pair"],
+        "engine": release["engine"],
+        "release": release["release"],
+        "served_name": effective["served_name"],
+        "ranks": [_rank_entry(plan["rank"], node) for plan, node in zip(plans, nodes, strict=True)],
+        "rails": settings["rails"],
+        "comm": settings.get("comm", "nccl"),
+        "max_rails": release["max_rails"],
+        "api": {
+            "host": probe_host(effective["api_host"]),
+            "port": effective["api_port"],
+            "bind": effective["api_host"],
+        },
+        "start_order": _start_order(len(plans), release["start_order"]),
+        "stop_order": release["stop_order"],
+        **{
+            name: settings[name]
+            for name in (
+                "wait_timeout",
+                "stop_timeout",
+                "drain_timeout",
+                "restart_limit",
+                "canary_interval",
+                "hang_limit",
+            )
+        },
+        "restart_window": release["restart_window"],
+        "patterns": _patterns(release),
+        "refit_append": release["refit"]["append"],
+        "retry_env": _retry_env(release, plans[0]["env"]),
+        "smoke": release["smoke"],
+        "digest": digest([plan["digest"] for plan in plans]),
+    }
+
+
+def probe_host(bind: str) -> str:
+    """Where the head itself reaches an API that is bound to `bind`."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bind, bind)
+
+
+def _rank_entry(rank: int, node: Mapping[str, Any]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"rank": rank, "name": node["name"], "address": None}
+    if rank > 0:
+        entry |= {"address": node["address"], "user": node.get("user", "twinserve")}
+    # What the user says about the link of a node limits what its start may choose.
+    entry |= {key: node[key] for key in ("nccl_ib_hca", "fabric_netdev") if node.get(key)}
+    return entry
+
+
+def _start_order(count: int, order: str) -> list[int]:
+    workers = list(range(1, count))
+    return [*workers, 0] if order == "workers_first" else [0, *workers]
+
+
+def _patterns(release: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "ready_rank": [release["ready"]["head"], release["ready"]["worker"]],
+        "refit": release["refit"]["pattern"],
+        "retry": release["retry"]["patterns"],
+        "progress": release["progress"],
+        "failures": release["failures"],
+    }
+
+
+def _retry_env(release: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a last try changes; none when the plan has these values already."""
+    return {name: value for name, value in release["retry"]["env"].items() if env.get(name) != value}
