@@ -67,9 +67,9 @@ def _equal(value: Any, wanted: Any) -> bool:
 def _operator(name: str, operator: str, operand: Any, facts: Facts) -> bool:
     value = facts.values[name]
     if operator == "given":
-        return (name in facts.given) == operand
+        return (name in facts.given) is bool(operand)
     if operator == "set":
-        return is_set(value) == operand
+        return is_set(value) is bool(operand)
     other = _operand(name, operand, facts)
     if operator == "not":
         return not _equal(value, other)

@@ -18,7 +18,7 @@ class Overrides:
 
 
 def overrides(words: Sequence[str], release: Mapping[str, Any], specs: Mapping[str, Setting]) -> Overrides:
-    """Read `words` with the engine's `flags`, `switches` and `managed_flags`; the rest is the engine's own."""
+    """Read `words` with the engine's `flags`, `switches` and `managed_flags`; the rest is the engine's."""
     result = Overrides()
     rest = list(words)
     while rest:

@@ -81,7 +81,7 @@ def default_of(spec: Setting, release: Mapping[str, Any]) -> Any:
 
 
 def environment_faults(engine_env: Mapping[str, str], release: Mapping[str, Any]) -> list[str]:
-    """What `engine_env` may not set because a setting or the launcher does, and tuning that does not exist."""
+    """What `engine_env` may not set because a setting or the launcher does, and unknown tuning."""
     managed = managed_environment(release)
     faults = []
     for name, value in engine_env.items():

@@ -101,7 +101,9 @@ def refused(setting: Setting, value: Any) -> str:
         return f"{setting.name} has a value that it does not take: it takes {setting.takes()}"
     if setting.type == "bool":
         return f"{setting.name} is 0 or 1, not {show(value)} (true, false, yes and no are taken too)"
-    return f"{setting.name} is {show(value)}: it takes {setting.takes()}{suffix}"
+    # `-e` makes a text of everything: 2000000 reads better than '2000000'.
+    number = setting.type in ("int", "decimal") and isinstance(value, str) and value.replace(".", "").isdigit()
+    return f"{setting.name} is {value if number else show(value)}: it takes {setting.takes()}{suffix}"
 
 
 def show(value: Any) -> str:

@@ -1,0 +1,100 @@
+"""The settings of one host of a pair, from the variables of all its hosts: typed and checked, or all that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..module_utils.catalogue import CatalogueError
+from ..module_utils.conditions import is_set
+from ..module_utils.pair_finding import Pair
+from ..module_utils.settings_check import Fault, Resolved, disagreements, resolve
+from ..module_utils.settings_names import ignored_environment, misspelled
+from ..module_utils.settings_spec import Setting, listed, show
+from .engine_files import ENGINES, Product, engine_names, load_product, read_yaml
+
+DEFAULT_ENGINE = "tensorfold"
+
+
+@dataclass
+class Outcome:
+    """What a host gets: its settings and release when `faults` is empty."""
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    release: dict[str, Any] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def setting_names(engines: Path = ENGINES) -> set[str]:
+    """All settings of all engines: what to read from a host's variables."""
+    files = [engines / "common" / "settings.yml", *(engines / name / "settings.yml" for name in engine_names(engines))]
+    return {name for path in files for name in read_yaml(path)["settings"]}
+
+
+def check_host(
+    host: str,
+    pair: Pair,
+    raw: Mapping[str, Mapping[str, Any]],
+    variables: Iterable[str],
+    environment: Iterable[str] = (),
+    engines: Path = ENGINES,
+) -> Outcome:
+    """Check host `host`; `raw` has the settings that each host of the pair was given, `variables` all names it has."""
+    outcome = Outcome()
+    own = raw[host]
+    outcome.faults += [Fault(text) for text in misspelled(variables, setting_names(engines))]
+    product = _product(own, outcome, engines)
+    if product is None:
+        return outcome
+    name = _release_name(own, product, outcome)
+    try:
+        release = product.release(name)
+    except CatalogueError as error:
+        outcome.faults.append(Fault(str(error)))
+        return outcome
+    resolved = resolve(product.specs, product.rules, release, {**own, "release": name})
+    ordered = {one: raw[one] for one in pair.hosts}
+    outcome.faults += resolved.faults + disagreements(product.specs, ordered, {**resolved.defaults, "release": name})
+    if len(pair.hosts) not in release["ranks"]:
+        supported = listed([str(count) for count in release["ranks"]])
+        text = f"{pair.name} has {len(pair.hosts)} hosts: release {name} of {release['engine']} serves on {supported}"
+        outcome.faults.append(Fault(text))
+    outcome.warnings += resolved.warnings
+    if ignored := ignored_environment(environment, release.get("ignored_environment", [])):
+        outcome.warnings.append(f"ignored on the controller: {', '.join(ignored)}")
+    outcome.settings, outcome.release = public(resolved, product.specs), release
+    return outcome
+
+
+def public(resolved: Resolved, specs: Mapping[str, Setting]) -> dict[str, Any]:
+    """The values without secrets, of which only `<name>_given` is told."""
+    values = {name: value for name, value in resolved.values.items() if name in specs and not specs[name].secret}
+    told = {f"{name}_given": name in resolved.given for name, spec in specs.items() if spec.secret}
+    return {**values, **told, "effective": resolved.effective}
+
+
+def _product(own: Mapping[str, Any], outcome: Outcome, engines: Path) -> Product | None:
+    name = own.get("engine") if is_set(own.get("engine")) else DEFAULT_ENGINE
+    if name not in engine_names(engines):
+        outcome.faults.append(Fault(f"engine is {show(name)}: it takes {listed(engine_names(engines))}"))
+        return None
+    folders = own.get("catalogue_path") or []
+    folders = [part.strip() for part in folders.split(",")] if isinstance(folders, str) else folders
+    try:
+        return load_product(str(name), [str(folder) for folder in folders], engines)
+    except CatalogueError as error:
+        outcome.faults.append(Fault(str(error)))
+        return None
+
+
+def _release_name(own: Mapping[str, Any], product: Product, outcome: Outcome) -> str:
+    """The release that was asked for; an unknown one is a fault, and the default serves for the other checks."""
+    default = str(product.engine["default_release"])
+    wanted = own.get("release") if is_set(own.get("release")) else default
+    if wanted in product.releases():
+        return str(wanted)
+    outcome.faults.append(Fault(f"release is {show(wanted)}: it takes {listed(product.releases())}"))
+    return default
