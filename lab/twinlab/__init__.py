@@ -1,0 +1,1 @@
+"""The simulated pair: its networks, machines, services and verbs.  Standard library only."""

@@ -1,0 +1,103 @@
+"""Control groups of a lab: each host is one, its services are one; killing a group leaves nobody behind.
+
+Only the unified (v2) hierarchy gets groups of ours.  On a hybrid machine processes are moved to the top of each
+v1 hierarchy, so that they do not end with the group of the shell that started them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from .errors import LabError
+
+MOUNT = Path("/sys/fs/cgroup")
+
+
+def unified_root(mount: Path = MOUNT) -> Path | None:
+    """The top of the v2 hierarchy: the mount itself, or `unified` in it on a hybrid machine."""
+    for root in (mount, mount / "unified"):
+        if (root / "cgroup.controllers").exists():
+            return root
+    return None
+
+
+def legacy_roots(mount: Path = MOUNT) -> list[Path]:
+    """The tops of the v1 hierarchies, each once."""
+    if (mount / "cgroup.controllers").exists() or not mount.is_dir():
+        return []
+    return sorted(folder for folder in mount.iterdir()
+                  if folder.name != "unified" and not folder.is_symlink() and (folder / "cgroup.procs").exists())
+
+
+def _root() -> Path:
+    root = unified_root()
+    if root is None:
+        raise LabError("no unified cgroup hierarchy is mounted under /sys/fs/cgroup")
+    return root
+
+
+def _enable_controllers(folder: Path) -> None:
+    """Hand the controllers of a group to its children; on a hybrid machine there are none."""
+    offered = (folder / "cgroup.controllers").read_text().split()
+    enabled = (folder / "cgroup.subtree_control").read_text().split()
+    missing = [name for name in offered if name not in enabled]
+    if missing:
+        (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in missing))
+
+
+def create(group: str) -> None:
+    """Make a group and its parents."""
+    folder = _root()
+    for part in Path(group).parts:
+        _enable_controllers(folder)
+        folder = folder / part
+        folder.mkdir(exist_ok=True)
+
+
+def add(group: str, pid: int) -> None:
+    """Move a process into a group, and out of whatever v1 group it was in."""
+    (_root() / group / "cgroup.procs").write_text(str(pid))
+    for root in legacy_roots():
+        (root / "cgroup.procs").write_text(str(pid))
+
+
+def pids(group: str) -> list[int]:
+    """Every process in a group and below it."""
+    found: list[int] = []
+    for file in (_root() / group).rglob("cgroup.procs"):
+        try:
+            found += [int(word) for word in file.read_text().split()]
+        except (FileNotFoundError, OSError):  # the group went while we looked
+            continue
+    return found
+
+
+def kill(group: str, timeout: float = 20.0) -> None:
+    """Kill every process in a group and wait until it is empty."""
+    end = time.monotonic() + timeout
+    while remaining := pids(group):
+        for pid in remaining:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        if time.monotonic() > end:
+            raise LabError(f"processes of {group} do not end: {remaining[:5]}")
+        time.sleep(0.05)
+
+
+def remove(group: str) -> None:
+    """Remove an empty group with all below it, and its parents when nothing else is in them."""
+    top = _root()
+    folder = top / group
+    for path, _, _ in os.walk(folder, topdown=False):
+        Path(path).rmdir()
+    for parent in folder.relative_to(top).parents:
+        if parent == Path() or not (top / parent).is_dir():
+            continue
+        if any(child.is_dir() for child in (top / parent).iterdir()):
+            return
+        (top / parent).rmdir()

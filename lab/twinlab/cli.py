@@ -1,0 +1,172 @@
+"""The command line: one function for each verb."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+
+from . import apt_sources, base, disk, engine, lifecycle, network, ownership, power, report, requirements
+from .errors import LabError
+from .hardware import MEMORY_TOTAL_GIB
+from .layout import DEFAULT_NAME, Lab, check_name, state_root
+from .machine import cables
+from .progress import Progress
+
+Verb = Callable[[argparse.Namespace, Progress], int]
+
+
+def _lab(options: argparse.Namespace) -> Lab:
+    """The lab that is named, which must be up."""
+    requirements.refuse_if(requirements.machine_reason())
+    lab = Lab(options.name, state_root(), ownership.remembered_network(state_root(), options.name))
+    if not network.exists(lab):
+        raise LabError(f"lab {lab.name} is not up: `lab up --name {lab.name}`")
+    return lab
+
+
+def _up(options: argparse.Namespace, progress: Progress) -> int:
+    lab = lifecycle.up(state_root(), options.name, options.cabled, progress)
+    progress.say(f"ready: {lab.inventory}")
+    return 0
+
+
+def _down(options: argparse.Namespace, progress: Progress) -> int:
+    lifecycle.down(state_root(), options.name, options.wipe, progress)
+    return 0
+
+
+def _wipe(options: argparse.Namespace, progress: Progress) -> int:
+    lifecycle.wipe(state_root(), options.name, progress)
+    return 0
+
+
+def _status(options: argparse.Namespace, progress: Progress) -> int:
+    lab = _lab(options)
+    print(report.status(lab))
+    return 0 if report.is_up(lab) else 1
+
+
+def _env(options: argparse.Namespace, progress: Progress) -> int:
+    print(report.environment(Lab(options.name, state_root(), ownership.remembered_network(state_root(), options.name))))
+    return 0
+
+
+def _ssh(options: argparse.Namespace, progress: Progress) -> int:
+    lab = _lab(options)
+    os.execvp("ssh", ["ssh", "-F", str(lab.ssh_config), lab.host(options.host).name, *options.command])
+
+
+def _exec(options: argparse.Namespace, progress: Progress) -> int:
+    lab = _lab(options)
+    argv = power.command_in(lab.host(options.host), options.command)
+    os.execvp(argv[0], argv)
+
+
+def _power_cut(options: argparse.Namespace, progress: Progress) -> int:
+    lab = _lab(options)
+    power.cut(lab, lab.host(options.host))
+    return 0
+
+
+def _power_on(options: argparse.Namespace, progress: Progress) -> int:
+    lab = _lab(options)
+    host = lab.host(options.host)
+    if not power.is_on(lab, host):
+        power.switch_on(lab, host, base.folder(lab.root, apt_sources.distribution()))
+    power.wait_until_running(lab, host)
+    return 0
+
+
+def _reboot(options: argparse.Namespace, progress: Progress) -> int:
+    lab = _lab(options)
+    host = lab.host(options.host)
+    power.reboot(host)
+    power.wait_until_running(lab, host)
+    return 0
+
+
+def _cut_rail(options: argparse.Namespace, progress: Progress) -> int:
+    cables.set_cut(_lab(options), options.rail, cut=True)
+    return 0
+
+
+def _mend_rail(options: argparse.Namespace, progress: Progress) -> int:
+    cables.set_cut(_lab(options), options.rail, cut=False)
+    return 0
+
+
+def _memory(options: argparse.Namespace, progress: Progress) -> int:
+    if not 0 < options.gib <= MEMORY_TOTAL_GIB:
+        raise LabError(f"{options.gib:g} GiB: more than 0, at most {MEMORY_TOTAL_GIB}")
+    power.set_memory(_lab(options).host(options.host), options.gib)
+    return 0
+
+
+def _disk(options: argparse.Namespace, progress: Progress) -> int:
+    disk.set_free(_lab(options).host(options.host), options.gib)
+    return 0
+
+
+def _engine(options: argparse.Namespace, progress: Progress) -> int:
+    host = _lab(options).host(options.host)
+    switches = {} if options.clear else engine.read_switches(host)
+    engine.write_switches(host, switches | engine.parse_switches(options.switch))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lab", description="Two simulated DGX Sparks on this machine.")
+    parser.add_argument("--name", default=DEFAULT_NAME, help="which lab; hosts are NAME-a and NAME-b")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    def verb(name: str, run: Verb, text: str) -> argparse.ArgumentParser:
+        sub = verbs.add_parser(name, help=text, description=text)
+        sub.add_argument("--name", default=argparse.SUPPRESS)
+        sub.set_defaults(run=run)
+        return sub
+
+    def host_verb(name: str, run: Verb, text: str) -> argparse.ArgumentParser:
+        sub = verb(name, run, text)
+        sub.add_argument("host", metavar="HOST")
+        return sub
+
+    verb("up", _up, "build and boot the pair").add_argument(
+        "--cabled", action="store_true", help="with addresses on the rails and ssh between the hosts")
+    verb("down", _down, "shut the pair down").add_argument(
+        "--wipe", action="store_true", help="and forget what the hosts have on their disks")
+    verb("wipe", _wipe, "down, and remove all state; with the last lab also the base and the caches")
+    verb("status", _status, "what runs; exit code 1 unless all does")
+    verb("env", _env, "paths and addresses for other programs")
+    host_verb("ssh", _ssh, "log in as the user, or run a command").add_argument("command", nargs=argparse.REMAINDER)
+    host_verb("exec", _exec, "run a command as root, without ssh").add_argument("command", nargs=argparse.REMAINDER)
+    host_verb("power-cut", _power_cut, "take the power away, at once")
+    host_verb("power-on", _power_on, "switch on and wait until booted")
+    host_verb("reboot", _reboot, "reboot in good order and wait until booted")
+    for name, run, text in (("cut-rail", _cut_rail, "pull the cable of a rail"),
+                            ("mend-rail", _mend_rail, "put it back")):
+        verb(name, run, text).add_argument("rail", type=int, metavar="N")
+    for name, run, text in (("memory", _memory, "set the GiB available while no engine is loaded"),
+                            ("disk", _disk, "set the GiB free on the host's disk")):
+        host_verb(name, run, text).add_argument("gib", type=float, metavar="GIB")
+    sub = host_verb("engine", _engine, "set switches of the simulated engine")
+    sub.add_argument("--clear", action="store_true", help="forget the switches that are set")
+    sub.add_argument("switch", nargs="*", metavar="KEY=VALUE")
+    return parser
+
+
+def main(argv: list[str]) -> int:
+    """Run one verb.  Exit codes: 0 done, 1 failed, 2 wrong usage, 3 cannot run here."""
+    options = _parser().parse_args(argv)
+    progress = Progress()
+    try:
+        check_name(options.name)
+        verb: Verb = options.run
+        return verb(options, progress)
+    except LabError as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("lab: interrupted; `lab down` clears what is left", file=sys.stderr)
+        return 130

@@ -1,0 +1,115 @@
+"""Brings a lab up from any state it may be in, takes it down, and removes it."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from . import apt_sources, base, cabling, cgroups, inventory, layer, network, ownership, power, requirements
+from .errors import LabError
+from .layout import Lab
+from .progress import Progress
+from .services import control
+
+
+def up(root: Path, name: str, cabled: bool, progress: Progress) -> Lab:
+    """Bring a lab up; what already runs is left alone.  Raises Refusal when the machine cannot."""
+    requirements.refuse_if(requirements.machine_reason())
+    with ownership.locked(name, "up"):
+        distribution = apt_sources.distribution()
+        is_built = base.folder(root, distribution).is_dir()
+        requirements.refuse_if(requirements.folder_reason(root, is_built))
+        requirements.install(progress)
+        tree = base.build(root, distribution, progress)
+        lab = ownership.claim(root, name)
+        if _everything_runs(lab):
+            progress.say(f"lab {name} is up already")
+        else:
+            _start(lab, distribution, tree, progress)
+        if cabled:
+            progress.say("cabling: addresses on the rails, ssh between the hosts")
+            cabling.apply(lab)
+        return lab
+
+
+def _everything_runs(lab: Lab) -> bool:
+    services = control.running(lab)
+    return (network.exists(lab) and all(power.is_on(lab, host) for host in lab.hosts)
+            and bool(services) and all(services.values()))
+
+
+def _start(lab: Lab, distribution: apt_sources.Distribution, tree: Path, progress: Progress) -> None:
+    if not network.exists(lab) or not any(power.is_on(lab, host) for host in lab.hosts):
+        clear(lab)
+        requirements.refuse_if(requirements.port_reason(lab.network.gateway))
+        progress.say(f"building the networks ({lab.network.block_network})")
+        network.create(lab)
+    for host in lab.hosts:
+        host.folder.mkdir(parents=True, exist_ok=True)
+    started = control.start(lab, distribution)
+    progress.say(f"services: {', '.join(started) or 'all run'}")
+    layer.make_user_key(lab)
+    off = [host for host in lab.hosts if not power.is_on(lab, host)]
+    for host in off:
+        power.shut_down(lab, [host])  # what a broken host may have left
+        layer.write(lab, host, distribution)
+        power.switch_on(lab, host, tree)
+    progress.say(f"booting {' and '.join(host.name for host in off)}")
+    inventory.write(lab)
+    wait(lab, progress)
+
+
+def wait(lab: Lab, progress: Progress) -> None:
+    """Wait until all hosts have booted."""
+    def one(number: int) -> None:
+        host = lab.hosts[number]
+        power.wait_until_running(lab, host)
+        progress.say(f"{host.name} runs, {lab.network.address(host.number)}")
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(one, range(len(lab.hosts))))
+
+
+def clear(lab: Lab) -> None:
+    """End everything of a lab that may still be there, whoever started it and however it ended."""
+    control.stop(lab)
+    for group in (lab.services_cgroup, *(host.cgroup for host in lab.hosts)):
+        cgroups.create(group)
+        cgroups.kill(group)
+    network.delete(lab)
+    for group in (lab.services_cgroup, *(host.cgroup for host in lab.hosts)):
+        cgroups.remove(group)
+    for host in lab.hosts:
+        host.init_pid.unlink(missing_ok=True)
+    for folder in (lab.pids, lab.cuts):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def down(root: Path, name: str, remove: bool, progress: Progress) -> None:
+    """Switch a lab off; `remove` also deletes its state.  Nothing to do is not an error."""
+    requirements.refuse_if(requirements.machine_reason())
+    with ownership.locked(name, "down"):
+        try:
+            lab = Lab(name, root, ownership.remembered_network(root, name))
+        except LabError:
+            progress.say(f"there is no lab {name} in {root}")
+            return
+        if ownership.owner(name) not in (None, str(root)):
+            raise LabError(f"the lab {name} that is up belongs to {ownership.owner(name)}")
+        progress.say(f"switching off {name}")
+        power.shut_down(lab, lab.hosts)
+        clear(lab)
+        ownership.release(lab)
+        if remove:
+            progress.say(f"removing {lab.folder}")
+            shutil.rmtree(lab.folder)
+        progress.say("down")
+
+
+def wipe(root: Path, name: str, progress: Progress) -> None:
+    """Take one lab down and away; with the last lab also the base, the package cache and the key."""
+    down(root, name, True, progress)
+    if root.is_dir() and not any((folder / "block").exists() for folder in root.iterdir()):
+        progress.say(f"removing {root}: no other lab is in it")
+        shutil.rmtree(root)

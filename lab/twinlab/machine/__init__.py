@@ -1,0 +1,1 @@
+"""What a simulated machine shows of itself: RDMA devices, memory, cables."""

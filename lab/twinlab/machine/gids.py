@@ -1,0 +1,56 @@
+"""The GID table of a simulated RoCE port, by the rules of the kernel."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+SLOTS = 255
+EMPTY = "0000:0000:0000:0000:0000:0000:0000:0000"
+V1, V2 = "IB/RoCE v1", "RoCE v2"
+
+
+@dataclass(frozen=True)
+class Gid:
+    """One entry: the address in long form, and the RoCE version that it is for."""
+
+    value: str
+    type: str
+
+
+def from_address(address: str) -> str:
+    """The GID of an IPv4 or IPv6 address."""
+    parsed = ipaddress.ip_address(address)
+    if parsed.version == 4:
+        parsed = ipaddress.IPv6Address(f"::ffff:{address}")
+    return parsed.exploded
+
+
+def link_local(mac: str) -> str:
+    """The GID that a port always has, made from its hardware address (EUI-64)."""
+    part = [int(byte, 16) for byte in mac.split(":")]
+    part[0] ^= 2
+    words = [part[0] << 8 | part[1], part[2] << 8 | 0xFF, 0xFE00 | part[3], part[4] << 8 | part[5]]
+    return ipaddress.IPv6Address("fe80::" + ":".join(f"{word:x}" for word in words)).exploded
+
+
+def update(table: dict[int, Gid], mac: str, addresses: Iterable[str]) -> dict[int, Gid]:
+    """The table after the port's addresses became `addresses`.
+
+    Slots 0 and 1 are the link-local GID.  Every address has a v1 and a v2 entry.  Entries that stay keep their slot, a
+    freed slot is a hole, and a new entry takes the lowest free one.
+    """
+    own = link_local(mac)
+    wanted = [Gid(own, V1), Gid(own, V2)]
+    for address in addresses:
+        for kind in (V1, V2):
+            entry = Gid(from_address(address), kind)
+            if entry not in wanted:
+                wanted.append(entry)
+    result = {slot: entry for slot, entry in table.items() if slot > 1 and entry in wanted[2:]}
+    result[0], result[1] = wanted[:2]
+    for entry in wanted[2:]:
+        if entry not in result.values():
+            result[min(slot for slot in range(SLOTS) if slot not in result)] = entry
+    return dict(sorted(result.items()))

@@ -1,0 +1,37 @@
+"""A host's /proc/meminfo: this machine's own, with the memory of a DGX Spark."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ..hardware import MEMORY_TOTAL_GIB
+
+_KIB_PER_GIB = 1024 * 1024
+
+
+def render(real: str, available_gib: float) -> str:
+    """The text of /proc/meminfo with our total, and `available_gib` GiB available.
+
+    Its length does not depend on the figures, so it can be written over the old text in one piece.
+    """
+    figures = {"MemTotal": MEMORY_TOTAL_GIB, "MemAvailable": available_gib, "MemFree": available_gib * 0.9}
+
+    def replace(match: re.Match[str]) -> str:
+        gib = figures[match[1]]
+        return f"{match[1] + ':':<15}{round(gib * _KIB_PER_GIB):>12} kB"
+
+    return re.sub(r"^(MemTotal|MemAvailable|MemFree):\s+\d+ kB", replace, real, flags=re.MULTILINE)
+
+
+def available(setting_gib: float, engine_gib: float) -> float:
+    """GiB left for others: what was set, less what the engine holds; never quite nothing."""
+    return max(0.1, setting_gib - engine_gib)
+
+
+def write(file: Path, text: str) -> None:
+    """Write in place: hosts and containers have this very file bound over their own."""
+    file.touch()
+    with file.open("r+") as stream:
+        stream.write(text)
+        stream.truncate()

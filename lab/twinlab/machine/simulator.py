@@ -1,0 +1,112 @@
+"""The process that keeps the simulated parts of both hosts true: cables, RDMA devices, memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import FrameType
+
+from .. import cgroups
+from ..hardware import MEMORY_AVAILABLE_GIB, PORTS
+from ..layout import Host, Lab, check_name, state_root
+from ..network import ip_json, namespaces
+from ..ownership import remembered_network
+from . import cables, meminfo
+from .sysfs import PortTree
+
+_TICK = 0.5  # seconds between looks at what sends no events: the engine's memory, the cables' flags
+
+
+def engine_runs(host: Host) -> bool:
+    """Whether a process of the host is the engine, by its command line."""
+    for pid in cgroups.pids(host.cgroup):
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if b"serve" in words and any(b"tensorfold" in word for word in words):
+            return True
+    return False
+
+
+def engine_gib(host: Host) -> float:
+    """GiB that the engine of a host holds: what it wrote, and nothing once it is gone."""
+    try:
+        held = float(json.loads((host.engine / "gpu.json").read_text()).get("gib", 0))
+    except (FileNotFoundError, ValueError, AttributeError):  # no engine yet, or it is just writing
+        return 0.0
+    return held if held > 0 and engine_runs(host) else 0.0
+
+
+def update_memory(host: Host, real: str) -> None:
+    """Bring a host's /proc/meminfo up to date."""
+    try:
+        setting = float(host.memory_setting.read_text())
+    except FileNotFoundError:
+        setting = MEMORY_AVAILABLE_GIB
+    meminfo.write(host.meminfo, meminfo.render(real, meminfo.available(setting, engine_gib(host))))
+
+
+class Simulator:
+    """All of it, for one lab."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._trees = {(host.name, port.netdev): PortTree(host, port) for host in lab.hosts for port in PORTS}
+
+    def update_links(self) -> None:
+        """After anything happened to a network device."""
+        cables.settle(self._lab)
+        for host in self._lab.hosts:
+            links = {link["ifname"]: link for link in ip_json("addr", netns=host.netns)}
+            for port in PORTS:
+                if port.netdev in links:
+                    self._trees[host.name, port.netdev].update(links[port.netdev])
+
+    def update_memory(self) -> None:
+        """The memory of both hosts."""
+        real = Path("/proc/meminfo").read_text()
+        for host in self._lab.hosts:
+            update_memory(host, real)
+
+
+def _watch(simulator: Simulator, monitors: list[subprocess.Popen[bytes]]) -> None:
+    pipes = [monitor.stdout for monitor in monitors if monitor.stdout is not None]
+    while True:
+        ready, _, _ = select.select(pipes, [], [], _TICK)
+        for pipe in ready:
+            if not os.read(pipe.fileno(), 65536):
+                return  # the network is being taken away
+        if ready:
+            simulator.update_links()
+        simulator.update_memory()
+
+
+def main(argv: list[str]) -> int:
+    """Run for the lab of that name until the network goes or SIGTERM comes."""
+    name = check_name(argv[0])
+    lab = Lab(name, state_root(), remembered_network(state_root(), name))
+    monitors = [subprocess.Popen(["ip", "-n", netns, "monitor", "link", "address"], stdout=subprocess.PIPE)
+                for netns in namespaces(lab)]
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    simulator = Simulator(lab)
+    simulator.update_links()
+    try:
+        _watch(simulator, monitors)
+    finally:
+        for monitor in monitors:
+            monitor.terminate()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,107 @@
+"""The folders that a host sees as /sys/class/infiniband, as its ConnectX PCI devices, and on top of its netdevs.
+
+They are written by the controller and read-only in the host.  Every file is renamed into place: a reader never sees half.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..hardware import Port
+from ..layout import Host
+from . import gids
+
+# What the kernel answers for the type and device of an empty slot is an error, EINVAL; so does this file.
+_EINVAL = "/sys/class/net/lo/speed"
+_PCI_VALUES = {"vendor": "0x15b3", "device": "0x1021", "numa_node": "-1", "current_link_width": "4",
+               "current_link_speed": "32.0 GT/s PCIe"}
+
+
+def _put(file: Path, text: str) -> None:
+    if file.is_symlink() or not file.exists() or file.read_text() != text:
+        new = file.with_name(f".{file.name}.new")
+        new.write_text(text)
+        new.rename(file)
+
+
+def _link(file: Path, target: str) -> None:
+    if not (file.is_symlink() and str(file.readlink()) == target):
+        new = file.with_name(f".{file.name}.new")
+        new.unlink(missing_ok=True)
+        new.symlink_to(target)
+        new.rename(file)
+
+
+def _values(folder: Path, values: dict[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, value in values.items():
+        _put(folder / name, value + "\n")
+
+
+class PortTree:
+    """The files of one RDMA port of a host, kept as its network device is."""
+
+    def __init__(self, host: Host, port: Port) -> None:
+        self._host = host
+        self._port = port
+        self._hca = host.folder / "ib" / port.hca
+        self._table: dict[int, gids.Gid] = {}
+        self._drawn: dict[int, gids.Gid] | None = None
+
+    def update(self, link: dict[str, Any]) -> None:
+        """Write what has changed, given the port's entry of `ip -j addr`."""
+        if self._drawn is None:
+            self._draw_constant(link["address"])
+        self._draw_state("LOWER_UP" in link["flags"])
+        settled = [entry["local"] for entry in link["addr_info"] if not entry.get("tentative")]
+        self._table = gids.update(self._table, link["address"], settled)
+        self._draw_gids()
+
+    def _draw_constant(self, mac: str) -> None:
+        port, hca = self._port, self._hca
+        part = mac.split(":")
+        guid = f"{part[0]}{part[1]}:{part[2]}03:00{part[3]}:{part[4]}{part[5]}"
+        _values(hca, {"node_type": "1: CA", "fw_ver": "28.45.4028", "hca_type": "MT4129", "node_guid": guid,
+                      "board_id": "NVD0000000087", "sys_image_guid": guid,
+                      "node_desc": f"{self._host.name} {port.hca}"})
+        _values(hca / "ports/1", {"link_layer": "Ethernet", "lid": "0x0", "sm_lid": "0x0", "cap_mask": "0x00010000"})
+        _link(hca / "device", f"/sys/class/lab/{port.pci}")
+        pci = self._host.folder / "pci" / port.pci
+        _values(pci, {**_PCI_VALUES, "uevent": f"DRIVER=mlx5_core\nPCI_SLOT_NAME={port.pci}"})
+        for name, entry, target in (("infiniband", port.hca, f"/sys/class/infiniband/{port.hca}"),
+                                    ("net", port.netdev, f"/sys/class/net/{port.netdev}")):
+            (pci / name).mkdir(exist_ok=True)
+            _link(pci / name / entry, target)
+        (pci.parent / "mlx5_core").mkdir(exist_ok=True)
+        _link(pci.parent / "mlx5_core" / "module", "/sys/class/lab/mlx5_core")
+        _link(pci / "driver", "../mlx5_core")
+        netdev = self._host.folder / "netdev" / port.netdev
+        _values(netdev, {"speed": "200000"})
+        # A link, as on hardware: with a folder here Ansible loses all of its network facts.
+        _link(netdev / "device", f"../../../../class/lab/{port.pci}")
+
+    def _draw_state(self, carrier: bool) -> None:
+        _values(self._hca / "ports/1", {
+            "state": "4: ACTIVE" if carrier else "1: DOWN",
+            "phys_state": "5: LinkUp" if carrier else "3: Disabled",
+            "rate": "200 Gb/sec (4X HDR)" if carrier else "40 Gb/sec (4X QDR)"})
+
+    def _draw_gids(self) -> None:
+        port = self._hca / "ports/1"
+        types, ndevs, values = port / "gid_attrs/types", port / "gid_attrs/ndevs", port / "gids"
+        for folder in (types, ndevs, values):
+            folder.mkdir(parents=True, exist_ok=True)
+        for slot in range(gids.SLOTS):
+            entry = self._table.get(slot)
+            if self._drawn is not None and self._drawn.get(slot) == entry:
+                continue
+            name = str(slot)
+            _put(values / name, (entry.value if entry else gids.EMPTY) + "\n")
+            if entry:
+                _put(types / name, entry.type + "\n")
+                _put(ndevs / name, self._port.netdev + "\n")
+            else:
+                _link(types / name, _EINVAL)
+                _link(ndevs / name, _EINVAL)
+        self._drawn = dict(self._table)

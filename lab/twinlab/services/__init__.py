@@ -1,0 +1,1 @@
+"""What the hosts can reach besides each other: packages, images, models."""
