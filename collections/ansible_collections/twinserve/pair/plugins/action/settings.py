@@ -16,7 +16,11 @@ from ansible_collections.twinserve.pair.plugins.module_utils.catalogue import Ca
 from ansible_collections.twinserve.pair.plugins.module_utils.pair_finding import NoPair, Pair, find_pair
 from ansible_collections.twinserve.pair.plugins.module_utils.settings_check import Fault
 from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import ENGINES
-from ansible_collections.twinserve.pair.plugins.plugin_utils.host_settings import Outcome, check_host, setting_names
+from ansible_collections.twinserve.pair.plugins.plugin_utils.host_settings import (
+    Outcome,
+    check_host,
+    setting_names,
+)
 
 # Variables that Ansible itself provides, and ours.
 MAGIC = re.compile(
@@ -62,8 +66,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         raw = {one: self._read(names, hostvars[one], unreadable if one == host else []) for one in pair.hosts}
         # A play's own variables are seen by the task only, not through hostvars.
         raw[host].update(self._read([name for name in names if name in variables], variables, unreadable))
-        mine = [name for name in variables if not MAGIC.fullmatch(name)]
-        outcome = check_host(host, pair, raw, mine, os.environ, engines)
+        named = {one: _own_names(hostvars[one]) for one in pair.hosts} | {host: _own_names(variables)}
+        outcome = check_host(host, pair, raw, named, os.environ, engines)
         outcome.faults = [*dict.fromkeys(unreadable), *outcome.faults]
         return outcome
 
@@ -82,18 +86,23 @@ class ActionModule(ActionBase):  # type: ignore[misc]
     def _ranks(self, variables: Mapping[str, Any]) -> dict[str, Any]:
         hostvars = variables["hostvars"]
         return {
-            name: _plain(hostvars[name]["rank"]) for name in variables["groups"]["all"] if "rank" in hostvars[name]
+            name: _plain(hostvars[name]["rank"])
+            for name in variables["groups"]["all"]
+            if "rank" in hostvars[name]
         }
+
+
+def _own_names(variables: Mapping[str, Any]) -> list[str]:
+    return sorted(name for name in variables if not MAGIC.fullmatch(name))
 
 
 def _message(pair: Pair, faults: list[Fault], speaks: bool) -> str:
     """One line a fault; what concerns the pair is told once, by its head."""
     told = faults if speaks else [fault for fault in faults if fault.node]
-    untold = len(faults) - len(told)
     lines = [fault.text for fault in told]
-    if untold:
-        lines.append(f"settings of {pair.name} are refused: see {pair.hosts[0]}")
-    return "\n".join(lines)
+    if len(told) < len(faults):
+        lines.append(f"{pair.hosts[0]} says what is wrong with the settings of {pair.name}")
+    return lines[0] if len(lines) == 1 else "\n- ".join([f"settings are refused ({pair.name}):", *lines])
 
 
 def _plain(value: Any) -> Any:

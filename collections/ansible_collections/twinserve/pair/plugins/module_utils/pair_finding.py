@@ -38,11 +38,15 @@ def find_pair(host: str, groups: Mapping[str, Sequence[str]], ranks: Mapping[str
     """
     systems = [name for name in SYSTEMS if host in groups.get(name, ())]
     if not systems:
-        raise NoPair(f"{host} is in no group below {' or '.join(SYSTEMS)}: put its pair's group under one of them")
+        raise NoPair(
+            f"{host} is in no group below {' or '.join(SYSTEMS)}: put its pair's group under one of them"
+        )
     system = systems[0]
     inside = set(groups[system])
     mine = sorted(
-        name for name, hosts in groups.items() if host in hosts and set(hosts) <= inside and name not in ("all", system)
+        name
+        for name, hosts in groups.items()
+        if host in hosts and set(hosts) <= inside and name not in ("all", system)
     )
     found = {name: by_rank for name in mine if (by_rank := _by_rank(groups[name], ranks))}
     if not found and (by_rank := _by_rank(groups[system], ranks)):
@@ -69,7 +73,9 @@ def _by_rank(hosts: Sequence[str], ranks: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(sorted(hosts, key=lambda host: numbers[host] or 0))
 
 
-def _advice(host: str, names: Sequence[str], groups: Mapping[str, Sequence[str]], ranks: Mapping[str, Any]) -> str:
+def _advice(
+    host: str, names: Sequence[str], groups: Mapping[str, Sequence[str]], ranks: Mapping[str, Any]
+) -> str:
     name = max(names, key=lambda one: len(groups[one]))
     seen = ", ".join(f"{one} rank {ranks[one]}" if one in ranks else f"{one} no rank" for one in groups[name])
     return (

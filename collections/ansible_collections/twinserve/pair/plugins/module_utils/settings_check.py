@@ -135,6 +135,8 @@ def _who_sets(spec: Setting, host: str, head: str, raw_by_host: Mapping[str, Map
         value = raw_by_host[name].get(spec.name)
         if not is_set(value):
             return f"{name} leaves it at its default"
+        if spec.secret:
+            return f"{name} sets its own"
         return f"{name} sets {show(value) if isinstance(value, bool) else value}"
 
     alone = not is_set(raw_by_host[head].get(spec.name))

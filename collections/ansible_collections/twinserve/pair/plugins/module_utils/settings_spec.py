@@ -102,7 +102,9 @@ def refused(setting: Setting, value: Any) -> str:
     if setting.type == "bool":
         return f"{setting.name} is 0 or 1, not {show(value)} (true, false, yes and no are taken too)"
     # `-e` makes a text of everything: 2000000 reads better than '2000000'.
-    number = setting.type in ("int", "decimal") and isinstance(value, str) and value.replace(".", "").isdigit()
+    number = (
+        setting.type in ("int", "decimal") and isinstance(value, str) and value.replace(".", "").isdigit()
+    )
     return f"{setting.name} is {value if number else show(value)}: it takes {setting.takes()}{suffix}"
 
 

@@ -47,7 +47,8 @@ def load_product(name: str, catalogue: Sequence[str] = (), engines: Path = ENGIN
     common = read_yaml(engines / "common" / "settings.yml")
     own = read_yaml(engines / name / "settings.yml")
     entries = {
-        path.stem: {"engine": name, **read_yaml(path)} for path in sorted((engines / name / "releases").glob("*.yml"))
+        path.stem: {"engine": name, **read_yaml(path)}
+        for path in sorted((engines / name / "releases").glob("*.yml"))
     }
     for folder in catalogue:
         _add_folder(entries, Path(folder))
@@ -75,5 +76,7 @@ def _add_folder(entries: dict[str, Mapping[str, Any]], folder: Path) -> None:
         raise CatalogueError(f"catalogue_path: {folder} is no folder")
     for path in sorted(folder.glob("*.yml")):
         if path.stem in entries:
-            raise CatalogueError(f"{path}: there is a release {path.stem} already; give the file another name")
+            raise CatalogueError(
+                f"{path}: there is a release {path.stem} already; give the file another name"
+            )
         entries[path.stem] = read_yaml(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,10 @@ class Outcome:
 
 def setting_names(engines: Path = ENGINES) -> set[str]:
     """All settings of all engines: what to read from a host's variables."""
-    files = [engines / "common" / "settings.yml", *(engines / name / "settings.yml" for name in engine_names(engines))]
+    files = [
+        engines / "common" / "settings.yml",
+        *(engines / name / "settings.yml" for name in engine_names(engines)),
+    ]
     return {name for path in files for name in read_yaml(path)["settings"]}
 
 
@@ -38,14 +41,14 @@ def check_host(
     host: str,
     pair: Pair,
     raw: Mapping[str, Mapping[str, Any]],
-    variables: Iterable[str],
+    variables: Mapping[str, Collection[str]],
     environment: Iterable[str] = (),
     engines: Path = ENGINES,
 ) -> Outcome:
-    """Check host `host`; `raw` has the settings that each host of the pair was given, `variables` all names it has."""
+    """Check host `host`; `raw` has the settings that each host of the pair was given, `variables` all its names."""
     outcome = Outcome()
     own = raw[host]
-    outcome.faults += [Fault(text) for text in misspelled(variables, setting_names(engines))]
+    outcome.faults += _strange_names(variables[host], variables[pair.hosts[0]], setting_names(engines))
     product = _product(own, outcome, engines)
     if product is None:
         return outcome
@@ -57,7 +60,9 @@ def check_host(
         return outcome
     resolved = resolve(product.specs, product.rules, release, {**own, "release": name})
     ordered = {one: raw[one] for one in pair.hosts}
-    outcome.faults += resolved.faults + disagreements(product.specs, ordered, {**resolved.defaults, "release": name})
+    outcome.faults += resolved.faults + disagreements(
+        product.specs, ordered, {**resolved.defaults, "release": name}
+    )
     if len(pair.hosts) not in release["ranks"]:
         supported = listed([str(count) for count in release["ranks"]])
         text = f"{pair.name} has {len(pair.hosts)} hosts: release {name} of {release['engine']} serves on {supported}"
@@ -69,9 +74,16 @@ def check_host(
     return outcome
 
 
+def _strange_names(mine: Iterable[str], heads: Collection[str], known: set[str]) -> list[Fault]:
+    """Misspelt settings; one that the head does not have too is this host's own affair."""
+    return [Fault(text, node=name not in heads) for name in mine for text in misspelled([name], known)]
+
+
 def public(resolved: Resolved, specs: Mapping[str, Setting]) -> dict[str, Any]:
     """The values without secrets, of which only `<name>_given` is told."""
-    values = {name: value for name, value in resolved.values.items() if name in specs and not specs[name].secret}
+    values = {
+        name: value for name, value in resolved.values.items() if name in specs and not specs[name].secret
+    }
     told = {f"{name}_given": name in resolved.given for name, spec in specs.items() if spec.secret}
     return {**values, **told, "effective": resolved.effective}
 
