@@ -1,0 +1,12 @@
+"""Where things are on a node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PLAN = Path("/etc/twinserve/rank.json")
+LINK = Path("/run/twinserve/link.json")
+UNIT = "twinserve-rank.service"
+
+# The runtime is unpacked to .../<version>/twinserve/, so the folder says which one this is.
+VERSION = Path(__file__).resolve().parents[2].name

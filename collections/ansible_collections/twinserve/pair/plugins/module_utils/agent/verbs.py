@@ -1,0 +1,155 @@
+"""What the agent can be asked. Each verb returns something for JSON, or raises AgentError or CommandError."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from ..docker_argv import LinkError, docker_argv
+from ..kernel_files import read_attr
+from ..meminfo import read_memory
+from ..reach import Target, reach
+from ..shell import CommandError
+from ..sysfs import read_devices
+from . import container, gpu, paths, unit
+from .check import rail_problems
+from .errors import AgentError
+from .plan import parse_link, read_link, read_plan, write_atomically
+
+_DOCKER_BACK = 60.0
+_CONTAINER_UP = 120.0
+_POLL = 0.1
+
+
+def report(root: Path = Path("/")) -> dict[str, Any]:
+    """Everything the supervisor must know before a start. A node without a plan is not an error yet."""
+    try:
+        plan: dict[str, Any] | None = read_plan()
+    except AgentError:
+        plan = None
+    return {
+        "version": paths.VERSION,
+        "hostname": platform.node(),
+        "boot_id": read_attr(root / "proc/sys/kernel/random/boot_id"),
+        "devices": [device.as_dict() for device in read_devices(root)],
+        "memory": read_memory(root).as_dict(),
+        "plan": plan and {name: plan.get(name) for name in ("digest", "image", "container", "expected_link")},
+        "container": container.inspect(plan["container"]) if plan else None,
+    }
+
+
+def start(text: str) -> dict[str, Any]:
+    """Prove the rails, keep the link, start the unit, and return the container once it exists."""
+    link, plan = parse_link(text), read_plan()
+    try:
+        docker_argv(plan, link)
+    except LinkError as error:
+        raise AgentError(str(error)) from error
+    if problems := rail_problems(link["rails"], read_devices()):
+        raise AgentError("; ".join(problems))
+    _wait_for_docker()
+    if unit.show().active == "active":
+        raise AgentError("this rank is already running: stop it first")
+    write_atomically(paths.LINK, link)
+    unit.start()
+    return _wait_for_container(plan["container"])
+
+
+def stop() -> dict[str, Any]:
+    """Stop the unit, and remove a container that outlived it."""
+    plan = read_plan()
+    unit.stop(int(plan["stop_timeout"]))
+    if container.answers() and container.inspect(plan["container"]) is not None:
+        container.remove(plan["container"])
+    return {"stopped": True}
+
+
+def state() -> dict[str, Any]:
+    """Return what the supervisor polls. Docker's silence is an error only while the unit claims to run."""
+    plan = read_plan()
+    with ThreadPoolExecutor(max_workers=3) as pool:
+        used = pool.submit(gpu.used_gib)
+        inspected = pool.submit(container.inspect, plan["container"])
+        shown = unit.show()
+        log = unit.journal(20, shown.invocation)
+        try:
+            found = inspected.result()
+        except AgentError:
+            if shown.active == "active":
+                raise
+            found = None
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return {
+        "unit": shown.active,
+        "container": found,
+        "exit_code": shown.exit_code,
+        "gpu_gib": used.result(),
+        "log_line": lines[-1] if lines else None,
+    }
+
+
+def logs(lines: int) -> str:
+    """Return the last lines of the latest start, or of the journal when that start is forgotten."""
+    return unit.journal(lines, unit.show().invocation) or unit.journal(lines)
+
+
+def reach_all(targets: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Ping at full size, bound to the ports."""
+    wanted = [Target(one["netdev"], one["target"], int(one["mtu"])) for one in targets]
+    return [result.as_dict() for result in reach(wanted)]
+
+
+def run() -> None:
+    """Become the attached `docker run` of this rank. Only for the unit; returns only by an error."""
+    plan, link = read_plan(), read_link()
+    try:
+        argv = docker_argv(plan, link)
+    except LinkError as error:
+        raise AgentError(str(error)) from error
+    os.execvp(argv[0], argv)
+
+
+def unit_stop() -> None:
+    """Stop the container as the plan says. Only for the unit, whose own text never changes."""
+    plan = read_plan()
+    container.stop(plan["container"], int(plan["stop_timeout"]))
+
+
+def unit_clean() -> None:
+    """Remove what a crashed client or daemon left behind. Only for the unit."""
+    container.remove(read_plan()["container"])
+
+
+def _wait_for_docker() -> None:
+    deadline = time.monotonic() + _DOCKER_BACK
+    while not container.answers():
+        if time.monotonic() > deadline:
+            raise AgentError(f"docker did not answer for {_DOCKER_BACK:.0f} s: systemctl status docker")
+        time.sleep(1)
+
+
+def _wait_for_container(name: str) -> dict[str, Any]:
+    deadline = time.monotonic() + _CONTAINER_UP
+    while time.monotonic() < deadline:
+        shown = unit.show()
+        found = _look(name)
+        if found and found["running"]:
+            return found
+        if shown.active not in ("active", "activating"):
+            lines = [line for line in unit.journal(20, shown.invocation).splitlines() if line.strip()]
+            raise AgentError(
+                f"the container ended at once (code {shown.exit_code}): {lines[-1] if lines else 'no output'}"
+            )
+        time.sleep(_POLL)
+    raise AgentError(f"no container {name} after {_CONTAINER_UP:.0f} s: journalctl -u {paths.UNIT}")
+
+
+def _look(name: str) -> dict[str, Any] | None:
+    try:
+        return container.inspect(name)
+    except (AgentError, CommandError):
+        return None

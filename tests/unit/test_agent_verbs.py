@@ -1,0 +1,198 @@
+"""The agent's verbs against a node made of a folder and a few answering programs."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils.agent import verbs
+from ansible_collections.twinserve.pair.plugins.module_utils.agent.errors import AgentError
+from fake_node import LINK, PLAN, RAIL, FakeNode
+
+CONTAINER = {"id": "c1", "running": True, "started_at": "2026-11-29T10:00:00Z", "digest": "sha256:plan"}
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeNode:
+    return FakeNode(tmp_path, monkeypatch)
+
+
+def test_report_of_a_stopped_node(node: FakeNode) -> None:
+    report = verbs.report(node.folder / "root")
+    assert report["boot_id"] == "4d5f"
+    assert [device["hca"] for device in report["devices"]] == ["rocep1s0f1"]
+    assert report["memory"] == {"total_gib": 120.0, "available_gib": 110.0}
+    assert report["plan"] == {
+        "digest": "sha256:plan",
+        "image": "repo@sha256:1",
+        "container": "glm53",
+        "expected_link": None,
+    }
+    assert report["container"] is None
+    assert report["version"]
+
+
+def test_report_of_a_node_without_a_plan_asks_docker_nothing(node: FakeNode) -> None:
+    (node.folder / "rank.json").unlink()
+    report = verbs.report(node.folder / "root")
+    assert (report["plan"], report["container"], node.calls) == (None, None, [])
+
+
+def test_report_fails_while_docker_is_silent(node: FakeNode) -> None:
+    node.answer("docker_container_inspect", "Cannot connect to the Docker daemon", 1)
+    with pytest.raises(AgentError, match="docker cannot be asked: .*Cannot connect"):
+        verbs.report(node.folder / "root")
+
+
+def test_start_keeps_the_link_and_returns_the_container(node: FakeNode) -> None:
+    inspected = "$NODE/answers/docker_container_inspect"
+    node.answer(
+        "systemctl_start", "", do=f"rm -f {inspected}.rc; echo '{node.inspected(True)}' > {inspected}"
+    )
+    assert verbs.start(json.dumps(LINK)) == CONTAINER
+    link = node.folder / "run/link.json"
+    assert json.loads(link.read_text()) == LINK
+    assert stat.S_IMODE(link.stat().st_mode) == 0o644
+    assert [path.name for path in link.parent.iterdir()] == ["link.json"]
+    assert "systemctl start twinserve-rank.service" in node.calls
+
+
+def test_start_says_why_the_container_ended_at_once(node: FakeNode) -> None:
+    shown = node.shown("failed", "1", 125)
+    node.answer("systemctl_start", "", do=f"echo '{shown}' > $NODE/answers/systemctl_show")
+    node.answer("journalctl", "docker: Error response from daemon: no such image\n")
+    with pytest.raises(AgentError, match=r"ended at once \(code 125\): docker: Error .* no such image"):
+        verbs.start(json.dumps(LINK))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(
+            {"gid_index": 5}, "the GID of 198.51.100.1 on rocep1s0f1 moved from 5 to 3", id="f02-moved"
+        ),
+        pytest.param(
+            {"address": "198.51.100.9"}, "enp1s0f1np1 lost 198.51.100.9; run the fabric play", id="f12-lost"
+        ),
+        pytest.param({"hca": "rocep9"}, "RoCE device rocep9 of enp1s0f1np1 is gone", id="f23-gone"),
+        pytest.param({"netdev": "enP7s7"}, "rocep1s0f1 belongs to enp1s0f1np1, not to enP7s7", id="f05-lan"),
+    ],
+)
+def test_start_refuses_a_rail_that_is_not_what_it_was_told(
+    node: FakeNode, change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(AgentError, match=message):
+        verbs.start(json.dumps({**LINK, "rails": [{**RAIL, **change}]}))
+    assert not any(call.startswith("systemctl start") for call in node.calls)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no JSON"),
+        ("[]", "needs master and rails"),
+        ('{"master": "", "rails": []}', "needs master and rails"),
+        ('{"master": "a", "rails": [{"netdev": "x"}]}', "lacks hca, address, gid_index"),
+        ('{"master": "a", "rails": []}', "names no rail"),
+    ],
+)
+def test_start_refuses_a_broken_link(node: FakeNode, text: str, message: str) -> None:
+    with pytest.raises(AgentError, match=message):
+        verbs.start(text)
+
+
+def test_start_of_a_running_rank_is_an_error(node: FakeNode) -> None:
+    node.unit("active")
+    with pytest.raises(AgentError, match="already running"):
+        verbs.start(json.dumps(LINK))
+
+
+def test_stop_forgets_a_failure_and_removes_an_orphan(node: FakeNode) -> None:
+    node.unit("failed", "1", 137)
+    node.container(True)
+    assert verbs.stop() == {"stopped": True}
+    assert "systemctl stop twinserve-rank.service" in node.calls
+    assert "systemctl reset-failed twinserve-rank.service" in node.calls
+    assert "docker rm -f glm53" in node.calls
+
+
+def test_stop_of_a_stopped_rank_removes_nothing(node: FakeNode) -> None:
+    assert verbs.stop() == {"stopped": True}
+    assert not any(call.startswith(("docker rm", "systemctl reset")) for call in node.calls)
+
+
+def test_state_while_loading(node: FakeNode) -> None:
+    node.unit("active")
+    node.container(True)
+    node.answer("journalctl", "[tensorfold] loading x\n[tensorfold] admission\n\n")
+    node.answer("nvidia-smi", "1234, 10240\n1300, 512\n")
+    assert verbs.state() == {
+        "unit": "active",
+        "container": CONTAINER,
+        "exit_code": None,
+        "gpu_gib": 10.5,
+        "log_line": "[tensorfold] admission",
+    }
+    wanted = "--lines 20 _SYSTEMD_UNIT=twinserve-rank.service _SYSTEMD_INVOCATION_ID=abc"
+    assert any(call.startswith("journalctl") and call.endswith(wanted) for call in node.calls)
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "expected"), [("1", 2, 2), ("1", 137, 137), ("2", 9, 137), ("0", 0, None)]
+)
+def test_state_of_an_ended_rank_has_its_exit_code(
+    node: FakeNode, code: str, status: int, expected: int | None
+) -> None:
+    node.unit("failed", code, status)
+    assert verbs.state()["exit_code"] == expected
+
+
+def test_state_while_docker_is_silent(node: FakeNode) -> None:
+    node.answer("docker_container_inspect", "Cannot connect to the Docker daemon", 1)
+    node.unit("failed", "1", 125)
+    assert verbs.state()["container"] is None
+    node.unit("active")
+    with pytest.raises(AgentError, match="docker cannot be asked"):
+        verbs.state()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1, [N/A]\n", None), ("", 0.0), ("No running processes found\n", 0.0), ("1, 1024\n", 1.0)],
+)
+def test_gpu_memory_without_a_figure_is_unknown(node: FakeNode, text: str, expected: float | None) -> None:
+    node.answer("nvidia-smi", text)
+    assert verbs.state()["gpu_gib"] == expected
+
+
+def test_logs_fall_back_to_the_whole_journal(node: FakeNode) -> None:
+    assert verbs.logs(25) == ""
+    calls = [call for call in node.calls if call.startswith("journalctl")]
+    assert [("INVOCATION" in call, "--lines 25" in call) for call in calls] == [(True, True), (False, True)]
+
+
+def test_unit_helpers_take_name_and_limit_from_the_plan(node: FakeNode) -> None:
+    node.plan({**PLAN, "stop_timeout": 90})
+    verbs.unit_stop()
+    verbs.unit_clean()
+    assert node.calls == ["docker stop -t 90 glm53", "docker rm -f glm53"]
+
+
+def test_unit_clean_is_content_when_nothing_is_there(node: FakeNode) -> None:
+    node.answer("docker_rm", "Error response from daemon: No such container: glm53", 1)
+    verbs.unit_clean()
+    node.answer("docker_rm", "driver failed", 1)
+    with pytest.raises(AgentError, match="could not be removed"):
+        verbs.unit_clean()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [('{"schema": 2}', "schema 2, not 1"), ("[]", "no JSON object"), ("{", "no JSON")]
+)
+def test_a_broken_plan_is_named(node: FakeNode, text: str, message: str) -> None:
+    (node.folder / "rank.json").write_text(text)
+    with pytest.raises(AgentError, match=message):
+        verbs.state()

@@ -1,0 +1,73 @@
+"""The units that systemd gets: clean by its own checker, and with the promises that keep a pair one thing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import jinja2
+import pytest
+
+TEMPLATES = Path(__file__).resolve().parents[2] / "roles/serve/templates"
+UNITS = ("twinserve.service", "twinserve-rank.service")
+
+
+def render(name: str) -> str:
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    environment.filters["comment"] = lambda text: f"# {text}"
+    return environment.from_string((TEMPLATES / f"{name}.j2").read_text()).render(
+        ansible_managed="Ansible managed"
+    )
+
+
+def settings(name: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in render(name).splitlines():
+        key, equals, value = line.partition("=")
+        if equals and not line.startswith("#"):
+            found.setdefault(key, []).append(value)
+    return found
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_reads_it_without_a_word(name: str, tmp_path: Path) -> None:
+    for unit in UNITS:
+        (tmp_path / unit).write_text(render(unit))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", str(tmp_path / name)],
+        capture_output=True, text=True, check=False, env={**os.environ, "SYSTEMD_LOG_LEVEL": "warning"},
+    )  # fmt: skip
+    ours = [line for line in done.stderr.splitlines() if "twinserve" in line]
+    assert (done.returncode, ours) == (0, [])
+
+
+def test_o03_a_rank_never_comes_back_alone() -> None:
+    rank = settings("twinserve-rank.service")
+    assert rank["Restart"] == ["no"]
+    assert "WantedBy" not in rank
+    assert settings("twinserve.service")["WantedBy"] == ["multi-user.target"]
+
+
+def test_killed_rank_is_no_success_and_leaves_no_container() -> None:
+    rank = settings("twinserve-rank.service")
+    assert rank["SuccessExitStatus"] == ["143"]
+    assert rank["ExecStopPost"] == ["-/usr/bin/python3 -m twinserve.agent unit-clean"]
+
+
+def test_ranks_are_not_bound_to_the_supervisor() -> None:
+    keys = {key for unit in UNITS for key in settings(unit)}
+    assert keys.isdisjoint({"BindsTo", "PartOf", "Requires", "Upholds"})
+    assert settings("twinserve.service")["RuntimeDirectoryPreserve"] == ["yes"]
+
+
+@pytest.mark.parametrize(
+    ("name", "module"), [("twinserve-rank.sh", "agent"), ("twinserve-control.sh", "control")]
+)
+def test_wrappers_are_shell_and_start_their_module(name: str, module: str) -> None:
+    text = render(name)
+    assert text.startswith("#!/bin/sh\n")
+    assert f"-m twinserve.{module}" in text
+    assert subprocess.run(["sh", "-n"], input=text, text=True, check=False).returncode == 0
