@@ -54,7 +54,7 @@ def test_o03_a_rank_never_comes_back_alone() -> None:
 def test_killed_rank_is_no_success_and_leaves_no_container() -> None:
     rank = settings("twinserve-rank.service")
     assert rank["SuccessExitStatus"] == ["143"]
-    assert rank["ExecStopPost"] == ["-/usr/bin/python3 -m twinserve.agent unit-clean"]
+    assert rank["ExecStopPost"] == ["-/usr/bin/python3 -P -m twinserve.agent unit-clean"]
 
 
 def test_ranks_are_not_bound_to_the_supervisor() -> None:
@@ -69,5 +69,5 @@ def test_ranks_are_not_bound_to_the_supervisor() -> None:
 def test_wrappers_are_shell_and_start_their_module(name: str, module: str) -> None:
     text = render(name)
     assert text.startswith("#!/bin/sh\n")
-    assert f"-m twinserve.{module}" in text
+    assert f"python3 -P -m twinserve.{module}" in text
     assert subprocess.run(["sh", "-n"], input=text, text=True, check=False).returncode == 0
