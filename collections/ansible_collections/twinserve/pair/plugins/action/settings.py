@@ -11,7 +11,6 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
-
 from ansible_collections.twinserve.pair.plugins.module_utils.catalogue import CatalogueError
 from ansible_collections.twinserve.pair.plugins.module_utils.pair_finding import NoPair, Pair, find_pair
 from ansible_collections.twinserve.pair.plugins.module_utils.settings_check import Fault
@@ -36,7 +35,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]
     _VALID_ARGS = frozenset({"engines_path"})
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return the facts twinserve_settings, twinserve_pair and twinserve_release, or fail with every fault."""
+        """Return the facts twinserve_{settings,pair,release}, or fail with every fault."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
         engines = Path(self._task.args.get("engines_path") or ENGINES)

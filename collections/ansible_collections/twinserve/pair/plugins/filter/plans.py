@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.twinserve.pair.plugins.module_utils.docker_argv import docker_argv
-from ansible_collections.twinserve.pair.plugins.module_utils.render import pair_config, rank_plans, snapshot_path
+from ansible_collections.twinserve.pair.plugins.module_utils.render import (
+    pair_config,
+    rank_plans,
+    snapshot_path,
+)
 
 
 class FilterModule:

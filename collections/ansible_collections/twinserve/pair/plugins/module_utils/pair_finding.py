@@ -1,4 +1,4 @@
-"""Which hosts serve together: the inventory group below a system's group, whose hosts have the ranks 0 to n-1."""
+"""Which hosts serve together: the group below a system's group, whose hosts have the ranks 0 to n-1."""
 
 from __future__ import annotations
 

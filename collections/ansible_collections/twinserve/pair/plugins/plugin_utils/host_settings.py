@@ -1,4 +1,4 @@
-"""The settings of one host of a pair, from the variables of all its hosts: typed and checked, or all that is wrong."""
+"""The settings of one host of a pair, from the variables of all its hosts: typed, or all that is wrong."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_host(
     environment: Iterable[str] = (),
     engines: Path = ENGINES,
 ) -> Outcome:
-    """Check host `host`; `raw` has the settings that each host of the pair was given, `variables` all its names."""
+    """Check host `host`; `raw` has the settings that each host of the pair sets, `variables` all its names."""
     outcome = Outcome()
     own = raw[host]
     outcome.faults += _strange_names(variables[host], variables[pair.hosts[0]], setting_names(engines))
@@ -65,7 +65,7 @@ def check_host(
     )
     if len(pair.hosts) not in release["ranks"]:
         supported = listed([str(count) for count in release["ranks"]])
-        text = f"{pair.name} has {len(pair.hosts)} hosts: release {name} of {release['engine']} serves on {supported}"
+        text = f"{pair.name} has {len(pair.hosts)} hosts: {release['engine']} {name} serves on {supported}"
         outcome.faults.append(Fault(text))
     outcome.warnings += resolved.warnings
     if ignored := ignored_environment(environment, release.get("ignored_environment", [])):
@@ -103,7 +103,7 @@ def _product(own: Mapping[str, Any], outcome: Outcome, engines: Path) -> Product
 
 
 def _release_name(own: Mapping[str, Any], product: Product, outcome: Outcome) -> str:
-    """The release that was asked for; an unknown one is a fault, and the default serves for the other checks."""
+    """The release that was asked for; an unknown one is a fault, and the default serves the other checks."""
     default = str(product.engine["default_release"])
     wanted = own.get("release") if is_set(own.get("release")) else default
     if wanted in product.releases():

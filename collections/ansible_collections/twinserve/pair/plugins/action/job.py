@@ -1,0 +1,65 @@
+"""Action `twinserve.pair.job`: follow long work on a node in short calls, and show how far it is."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+display = Display()
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]
+    """Start once, then ask again: a lost ssh session costs one question, not the work."""
+
+    _requires_connection = True
+    _shown_every = 15.0
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return the module's last answer; failed with the job's own last lines when it failed."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        args = dict(self._task.args)
+        answer = self._execute_module(module_name="twinserve.pair.job", module_args=args, task_vars=task_vars)
+        if answer.get("failed") or self._task.check_mode:
+            return {**result, **answer}
+        host = (task_vars or {}).get("inventory_hostname", "")
+        title = str(args.get("title") or args["name"])
+        if answer.get("attached"):
+            display.display(f"    {host}: {title} already running since {answer['since']} (pid {answer['pid']}): waiting")
+        answer = self._follow(answer, args, f"{host}: {title}", task_vars)
+        if answer["status"] != "done":
+            lines = answer.get("log") or ["no output"]
+            answer.update(failed=True, msg=f"{title} failed (exit {answer.get('exit_code')}): {lines[-1]}")
+        return {**result, **answer}
+
+    def _follow(
+        self, answer: dict[str, Any], args: dict[str, Any], title: str, task_vars: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        """Poll until the job ends or stands still for too long."""
+        began = shown = moved = time.monotonic()
+        seen: Any = None
+        stall = float(args.get("stall_seconds") or 900)
+        while answer.get("status") == "running":
+            now = time.monotonic()
+            if (progress := (answer.get("size"), answer.get("log"))) != seen:
+                seen, moved = progress, now
+            if now - moved > stall:
+                return {**answer, "status": "stalled", "log": [f"no progress for {stall:.0f} s"]}
+            if now - shown >= self._shown_every:
+                shown = now
+                display.display(f"    {title}: {self._progress(answer, args, now - began)}")
+            again = {**args, "start": False, "wait": 10}
+            answer = self._execute_module(module_name="twinserve.pair.job", module_args=again, task_vars=task_vars)
+            if answer.get("failed") or answer.get("unreachable"):
+                return {**answer, "status": "lost", "log": [str(answer.get("msg"))]}
+        return answer
+
+    @staticmethod
+    def _progress(answer: dict[str, Any], args: dict[str, Any], seconds: float) -> str:
+        done = float(answer.get("size") or 0) / 1e9
+        total = f" of {float(args['total_gb']):.1f}" if args.get("total_gb") else ""
+        size = f"{done:.1f}{total} GB, " if args.get("watch") else ""
+        last = (answer.get("log") or [""])[-1][:60]
+        return f"{size}{seconds:.0f} s  {last}".rstrip()

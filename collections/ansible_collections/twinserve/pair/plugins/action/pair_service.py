@@ -1,0 +1,49 @@
+"""Action `twinserve.pair.pair_service`: follow a start in short calls, and show what the pair is doing."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+display = Display()
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]
+    """The supervisor decides when a start has failed; the action only asks it and tells."""
+
+    _requires_connection = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return the module's answer, failed with the supervisor's reason when the pair is down."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        args = dict(self._task.args)
+        answer = self._call(args, task_vars)
+        if answer.get("failed") or self._task.check_mode or args.get("state") == "stopped":
+            return {**result, **answer}
+        changed, diff = answer["changed"], answer.get("diff")
+        host, shown = (task_vars or {}).get("inventory_hostname", ""), ""
+        lost = 0
+        while not answer.get("settled"):
+            detail = str((answer.get("pair") or {}).get("detail") or "waiting for the supervisor")
+            if detail != shown:
+                shown = detail
+                display.display(f"    {host}: {detail}")
+            answer = self._call({**args, "state": "followed"}, task_vars)
+            lost = lost + 1 if answer.get("failed") or answer.get("unreachable") else 0
+            if lost > 5:
+                return {**result, **answer, "failed": True}
+            time.sleep(0.2 if not lost else 2)
+        answer.update(changed=changed, diff=diff)
+        pair = answer["pair"]
+        if pair.get("state") != "serving":
+            answer.update(failed=True, msg=f"the pair is down: {pair.get('detail') or pair.get('last_error')}")
+        return {**result, **answer}
+
+    def _call(self, args: dict[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        answer: dict[str, Any] = self._execute_module(
+            module_name="twinserve.pair.pair_service", module_args=args, task_vars=task_vars
+        )
+        return answer

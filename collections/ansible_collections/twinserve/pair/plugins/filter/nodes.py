@@ -1,0 +1,93 @@
+"""Filters that plan from what the nodes said: thin names for pure functions of `module_utils`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.twinserve.pair.plugins.module_utils import (
+    fabric_plan,
+    managed_files,
+    model_transfer,
+    node_faults,
+    serve_change,
+    ssh_wire,
+)
+
+
+def plan_fabric(nodes: Sequence[dict[str, Any]], names: Sequence[str], settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One plan a node, by rank, from all probes of the pair and the settings that concern the link."""
+    missing = [name for name, node in zip(names, nodes, strict=True) if not node.get("network")]
+    if missing:
+        raise AnsibleFilterError(f"{', '.join(missing)}: the network could not be read (is iproute2 installed?)")
+    wish = fabric_plan.Wish(
+        rails=str(settings["rails"]),
+        manage=settings["fabric_manage"],
+        netdev=settings["fabric_netdev"],
+        mtu=settings["fabric_mtu"],
+        subnets=tuple(settings["fabric_subnets"]),
+    )
+    return fabric_plan.plan_all(nodes, names, wish)
+
+
+def differing(wanted: Iterable[Mapping[str, Any]], node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Those of the wanted files that the node does not have as they should be."""
+    return managed_files.differing(wanted, node.get("files") or {})
+
+
+def serving(node: Mapping[str, Any]) -> bool:
+    """Whether a rank runs on the node now."""
+    return node_faults.rank_runs(node)
+
+
+def management_address(host: Mapping[str, Any]) -> str:
+    """Where ssh reaches a host: its `ansible_host`, else its name in the inventory."""
+    return str(host.get("ansible_host") or host["inventory_hostname"])
+
+
+def rank_inputs(
+    nodes: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    addresses: Sequence[str],
+    plans: Sequence[Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """What the rendering of the ranks needs of each node: where things are, and the link that is expected."""
+    return [
+        {
+            "name": name,
+            "home": node["user"]["home"],
+            "hf_cache": node["hf"]["home"],
+            "kernel_cache": node["kernel_cache"],
+            "address": address,
+            "expected_link": [
+                {"netdev": port["netdev"], "hca": port["hca"], "address": port["address"].split("/")[0]}
+                for port in plan["ports"]
+            ],
+        }
+        for node, name, address, plan in zip(nodes, names, addresses, plans, strict=True)
+    ]
+
+
+class FilterModule:
+    """Names as used in YAML."""
+
+    def filters(self) -> dict[str, Any]:
+        """Map each name to its function."""
+        return {
+            "fabric_plan": plan_fabric,
+            "differing": differing,
+            "management_address": management_address,
+            "serving": serving,
+            "node_faults": node_faults.faults,
+            "ssh_wire": ssh_wire.plan,
+            "serve_change": serve_change.plan,
+            "missing_parts": serve_change.missing_parts,
+            "rank_inputs": rank_inputs,
+            "snapshots": model_transfer.wanted,
+            "missing_snapshots": model_transfer.missing,
+            "download_argv": model_transfer.download_argv,
+            "download_env": model_transfer.download_env,
+            "copy_argv": model_transfer.copy_argv,
+        }

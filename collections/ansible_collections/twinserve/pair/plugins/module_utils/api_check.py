@@ -1,0 +1,45 @@
+"""The short verification of a serving pair: it lists its model, answers one chat request and shows metrics."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from typing import Any
+
+
+class ApiError(RuntimeError):
+    """The API did not answer as a serving pair does; the text names the request and what came back."""
+
+
+def call(url: str, body: dict[str, Any] | None = None, timeout: float = 180.0) -> str:
+    """GET, or POST of a JSON body; the proxy settings of the environment do not apply to our own loopback."""
+    data = json.dumps(body).encode() if body is not None else None
+    request = urllib.request.Request(url, data=data, headers={"Content-Type": "application/json"})
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=timeout) as response:
+            text: str = response.read().decode()
+    except urllib.error.HTTPError as error:
+        raise ApiError(f"{url} answered {error.code}: {error.read(300).decode(errors='replace')}") from error
+    except OSError as error:
+        raise ApiError(f"{url} did not answer: {error}") from error
+    return text
+
+
+def check(base: str, served_name: str, prompt: str, extra: dict[str, Any], max_tokens: int) -> dict[str, Any]:
+    """Ask for models, one chat and metrics; return the answer and what the server says of itself."""
+    models = [one["id"] for one in json.loads(call(f"{base}/v1/models", timeout=10))["data"]]
+    if served_name not in models:
+        raise ApiError(f"{base}/v1/models lists {', '.join(models) or 'nothing'} instead of {served_name}")
+    body = {"model": served_name, "messages": [{"role": "user", "content": prompt}], "max_tokens": max_tokens, **extra}
+    began = time.monotonic()
+    reply = json.loads(call(f"{base}/v1/chat/completions", body))
+    answer = (reply["choices"][0]["message"].get("content") or "").strip()
+    if not answer:
+        raise ApiError(f"{base}/v1/chat/completions gave an empty answer to {prompt!r}")
+    if "_total" not in call(f"{base}/metrics", timeout=10):
+        raise ApiError(f"{base}/metrics shows no counters")
+    health = json.loads(call(f"{base}/health", timeout=10) or "{}")
+    return {"models": models, "answer": answer, "seconds": round(time.monotonic() - began, 2), "health": health}

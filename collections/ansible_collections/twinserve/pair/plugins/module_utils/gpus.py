@@ -1,0 +1,42 @@
+"""What `nvidia-smi` says of this node. On a GB10 memory reads `[N/A]`: it is the system's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .shell import run
+
+
+@dataclass(frozen=True)
+class Gpus:
+    """Names and UUIDs in the driver's order, its version, and the GiB held by each compute process (None: unknown)."""
+
+    names: list[str]
+    uuids: list[str]
+    driver: str
+    processes: dict[str, float | None]
+
+
+def parse_gpus(text: str) -> tuple[list[str], list[str], str]:
+    """Lines of `name, uuid, driver_version`."""
+    rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines() if line.count(",") == 2]
+    return [row[0] for row in rows], [row[1] for row in rows], rows[0][2] if rows else ""
+
+
+def parse_processes(text: str) -> dict[str, float | None]:
+    """Lines of `pid, MiB`; a driver that does not know the size says `[N/A]`."""
+    processes: dict[str, float | None] = {}
+    for line in text.splitlines():
+        pid, _, used = (part.strip() for part in line.partition(","))
+        if pid.isdigit():
+            processes[pid] = round(int(used) / 1024, 1) if used.isdigit() else None
+    return processes
+
+
+def read_gpus() -> Gpus:
+    """Ask the driver; raises `CommandError` with its last line, e.g. when library and kernel module differ (C-10)."""
+    names, uuids, driver = parse_gpus(
+        run(["nvidia-smi", "--query-gpu=name,uuid,driver_version", "--format=csv,noheader"], timeout=20)
+    )
+    used = run(["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"], timeout=20)
+    return Gpus(names, uuids, driver, parse_processes(used))

@@ -1,0 +1,81 @@
+"""Container images and the Docker store of a node, told apart by content.
+
+`.Id` is the config digest under overlay2 and the manifest digest under containerd's store, so it never serves to compare
+two nodes: the layers and the configuration do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .shell import CommandError, last_line, run
+
+_RUNTIME_CONFIG = ("Env", "Entrypoint", "Cmd", "WorkingDir", "Labels")
+
+
+@dataclass(frozen=True)
+class Docker:
+    """Docker Engine of a node: `store_path` is where image layers really go."""
+
+    version: str
+    store: str
+    store_path: str
+    architecture: str
+
+
+@dataclass(frozen=True)
+class Image:
+    """A local image: `content` is the same on every node that has the same layers and configuration."""
+
+    reference: str
+    content: str
+    architecture: str
+    labels: dict[str, str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for facts."""
+        return asdict(self)
+
+
+def parse_docker_info(info: dict[str, Any]) -> Docker:
+    """Read `docker info`: containerd's image store keeps layers under containerd's root, not under Docker's."""
+    containerd = any("io.containerd.snapshotter" in str(value) for pair in info.get("DriverStatus") or [] for value in pair)
+    return Docker(
+        version=str(info.get("ServerVersion", "")),
+        store="containerd" if containerd else str(info.get("Driver", "")),
+        store_path="/var/lib/containerd" if containerd else str(info.get("DockerRootDir", "/var/lib/docker")),
+        architecture=str(info.get("Architecture", "")),
+    )
+
+
+def parse_image(reference: str, inspected: dict[str, Any]) -> Image:
+    """Read one entry of `docker image inspect`."""
+    config = inspected.get("Config") or {}
+    content = {
+        "layers": (inspected.get("RootFS") or {}).get("Layers") or [],
+        "config": {key: config.get(key) for key in _RUNTIME_CONFIG},
+        "platform": [inspected.get("Os"), inspected.get("Architecture")],
+    }
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return Image(reference, f"sha256:{digest}", str(inspected.get("Architecture", "")), dict(config.get("Labels") or {}))
+
+
+def read_docker() -> Docker:
+    """Ask the daemon; raise `CommandError` when it is missing or does not answer."""
+    return parse_docker_info(json.loads(run(["docker", "info", "--format", "{{json .}}"], timeout=30)))
+
+
+def read_image(reference: str) -> Image | None:
+    """The image if it is here. Asked by inspect: `docker pull` of a present image still needs the registry."""
+    done = subprocess.run(
+        ["docker", "image", "inspect", reference], capture_output=True, text=True, timeout=30, check=False
+    )
+    if done.returncode == 0:
+        return parse_image(reference, json.loads(done.stdout)[0])
+    if "no such image" in done.stderr.lower():
+        return None
+    raise CommandError(f"docker image inspect {reference}: {last_line(done.stderr)}")

@@ -1,0 +1,106 @@
+"""Long work on a node as a transient systemd unit: it outlives the ssh session, and a second run attaches to it.
+
+A download of 176 GB takes hours; a task that holds one ssh channel that long loses it (M-20).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .shell import run
+
+LOGS = Path("/run/twinserve/jobs")
+_PROPERTIES = ("ActiveState", "SubState", "Result", "ExecMainStatus", "ExecMainPID", "ExecMainStartTimestamp")
+
+
+@dataclass(frozen=True)
+class JobState:
+    """`running`, `done`, `failed` or `absent`; `since` is systemd's own time text, `size` is in bytes."""
+
+    status: str
+    exit_code: int
+    pid: int
+    since: str
+    size: int
+    log: list[str]
+
+
+def unit_name(name: str) -> str:
+    """A unit name that systemd takes, whatever the job is called."""
+    return "twinserve-job-" + re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-").lower() + ".service"
+
+
+def classify(shown: Mapping[str, str]) -> str:
+    """Translate systemd's words. RemainAfterExit keeps a finished job as active/exited until it is collected."""
+    active, sub = shown.get("ActiveState", "inactive"), shown.get("SubState", "dead")
+    if active in ("activating", "deactivating", "reloading") or (active == "active" and sub != "exited"):
+        return "running"
+    if active == "active":
+        return "done"
+    return "failed" if active == "failed" else "absent"
+
+
+def read(name: str, watch: Sequence[str] = ()) -> JobState:
+    """Where the job stands now."""
+    unit = unit_name(name)
+    text = run(["systemctl", "show", unit, "--property", ",".join(_PROPERTIES)])
+    shown = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    log = LOGS / f"{unit}.log"
+    lines = re.split(r"[\r\n]+", log.read_text(errors="replace")) if log.is_file() else []
+    return JobState(
+        status=classify(shown),
+        exit_code=int(shown.get("ExecMainStatus") or 0),
+        pid=int(shown.get("ExecMainPID") or 0),
+        since=shown.get("ExecMainStartTimestamp", ""),
+        size=sum(folder_size(Path(path)) for path in watch),
+        log=[line for line in lines if line.strip()][-25:],
+    )
+
+
+def start(name: str, argv: Sequence[str], *, user: str | None, env: Mapping[str, str]) -> None:
+    """Start the job; whatever an earlier one of that name left is cleared first."""
+    collect(name)
+    unit = unit_name(name)
+    LOGS.mkdir(parents=True, exist_ok=True)
+    log = LOGS / f"{unit}.log"
+    log.unlink(missing_ok=True)
+    options = [f"--property=StandardOutput=append:{log}", f"--property=StandardError=append:{log}"]
+    options += [f"--setenv={key}={value}" for key, value in sorted(env.items())]
+    options += [f"--uid={user}"] if user else []
+    run(["systemd-run", "--quiet", f"--unit={unit}", "--property=RemainAfterExit=yes", "--property=Type=exec",
+         *options, "--", *argv])  # fmt: skip
+
+
+def collect(name: str) -> None:
+    """Forget a finished job, so that its name is free again."""
+    unit = unit_name(name)
+    status = read(name).status
+    if status == "done":
+        run(["systemctl", "stop", unit])
+    elif status == "failed":
+        run(["systemctl", "reset-failed", unit])
+
+
+def wait(name: str, seconds: float, watch: Sequence[str] = ()) -> JobState:
+    """The state once the job has ended, or after `seconds`."""
+    limit = time.monotonic() + seconds
+    while (state := read(name, watch)).status == "running" and time.monotonic() < limit:
+        time.sleep(0.2)
+    return state
+
+
+def folder_size(top: Path) -> int:
+    """Bytes on disk below `top`, links not followed; files may vanish while we look."""
+    total = 0
+    for folder, _, names in os.walk(top):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(folder, name)).st_blocks * 512  # noqa: PTH118 (hot loop)
+            except FileNotFoundError:
+                continue
+    return total

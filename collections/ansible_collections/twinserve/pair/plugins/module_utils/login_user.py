@@ -1,0 +1,69 @@
+"""The login user of a node: who owns the caches, and where his Hugging Face files are."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .shell import CommandError, run
+
+
+@dataclass(frozen=True)
+class LoginUser:
+    """The account that ssh reached, before sudo made it root."""
+
+    name: str
+    uid: int
+    gid: int
+    home: str
+
+
+def login_user(environ: Mapping[str, str] = os.environ) -> LoginUser:
+    """Whoever called sudo, else whoever runs this: under `become` sudo itself tells the name."""
+    name = environ.get("SUDO_USER")
+    entry = pwd.getpwnam(name) if name else pwd.getpwuid(os.getuid())
+    return LoginUser(entry.pw_name, entry.pw_uid, entry.pw_gid, entry.pw_dir)
+
+
+def as_user(user: LoginUser, argv: list[str]) -> list[str]:
+    """`argv` run as that user with his own login environment, when we are root and he is not."""
+    if os.getuid() != 0 or user.uid == 0:
+        return argv
+    return ["runuser", "-u", user.name, "--", *argv]
+
+
+def hf_home(user: LoginUser, configured: str | None) -> str:
+    """The cache root that holds `hub/`: the setting, else the user's own HF_HOME, else `~/.cache/huggingface`.
+
+    His login shell is asked, since HF_HOME is usually exported in a profile that sudo does not read.
+    """
+    if configured:
+        return expand(configured, user)
+    script = 'printf "%s" "${HF_HOME:-}"'
+    try:
+        # A profile may print a greeting: only what follows the last line break is ours.
+        answer = run(as_user(user, ["bash", "-lc", script]), timeout=10, env=_login_env(user)).splitlines()
+    except CommandError:
+        answer = []  # a broken profile must not stop the deployment; the default is what `hf` itself would use
+    return answer[-1] if answer and answer[-1].startswith("/") else f"{user.home}/.cache/huggingface"
+
+
+def expand(path: str, user: LoginUser) -> str:
+    """`~` is the login user's home, although we run as root."""
+    return f"{user.home}{path[1:]}" if path == "~" or path.startswith("~/") else path
+
+
+def _login_env(user: LoginUser) -> dict[str, str]:
+    return {"HOME": user.home, "USER": user.name, "LOGNAME": user.name, "PATH": os.defpath + ":/usr/sbin:/sbin"}
+
+
+def find_hf(user: LoginUser) -> str | None:
+    """The user's `hf` program: ssh sessions that are no login shells do not have ~/.local/bin in PATH."""
+    for folder in (f"{user.home}/.local/bin", "/usr/local/bin", "/usr/bin"):
+        candidate = Path(folder, "hf")
+        if os.access(candidate, os.X_OK):
+            return str(candidate)
+    return None

@@ -1,0 +1,44 @@
+"""What we keep on a node: which of our files stand there, and what is in them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+ETC = "/etc/twinserve"
+UNITS = "/etc/systemd/system"
+SBIN = "/usr/local/sbin"
+RUNTIME = "/usr/local/lib/twinserve"
+
+PATHS = (
+    f"{ETC}/rank.json",
+    f"{ETC}/pair.json",
+    f"{ETC}/known_hosts",
+    f"{UNITS}/twinserve.service",
+    f"{UNITS}/twinserve-rank.service",
+    f"{SBIN}/twinserve-rank",
+    f"{SBIN}/twinserve-control",
+    "/etc/sudoers.d/twinserve",
+)
+
+
+def fingerprint(content: str, mode: str) -> str:
+    """One text for what a file holds and who may read it."""
+    return f"{mode} sha256:{hashlib.sha256(content.encode()).hexdigest()}"
+
+
+def read_fingerprints(paths: Iterable[str] = PATHS) -> dict[str, str]:
+    """Fingerprint of each path that exists on this node."""
+    found = {}
+    for path in map(Path, paths):
+        if path.is_file():
+            mode = f"{path.stat().st_mode & 0o7777:04o}"
+            found[str(path)] = fingerprint(path.read_text(errors="replace"), mode)
+    return found
+
+
+def differing(wanted: Iterable[Mapping[str, Any]], present: Mapping[str, str]) -> list[Mapping[str, Any]]:
+    """Those wanted files ({path, content, mode}) that the node does not have so."""
+    return [one for one in wanted if present.get(one["path"]) != fingerprint(one["content"], one["mode"])]

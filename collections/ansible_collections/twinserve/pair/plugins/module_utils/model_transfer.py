@@ -1,0 +1,98 @@
+"""How model files travel: from the hub to the head, and from the head over a rail to each worker. Pure.
+
+The download runs as the user who owns the cache, by his own `hf` program or by the one in the engine image; the copy runs
+on the head with a key that can write below the worker's cache and do nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from string import Template
+from typing import Any
+
+from .conditions import Facts, holds
+
+COPY_KEY = "/etc/twinserve/keys/copy"
+KNOWN_HOSTS = "/etc/twinserve/known_hosts"
+LISTS = "/run/twinserve/copy"
+# AES-GCM: on CPUs with AES instructions it moves about half as much again as ssh's default cipher.
+_SSH = (
+    f"ssh -i {COPY_KEY} -o IdentitiesOnly=yes -o BatchMode=yes -o StrictHostKeyChecking=yes "
+    f"-o UserKnownHostsFile={KNOWN_HOSTS} -c aes128-gcm@openssh.com"
+)
+_QUIET = {
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "HF_HUB_DISABLE_UPDATE_CHECK": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+}
+
+
+def folder_name(repo: str) -> str:
+    """A repository's folder in the cache."""
+    return "models--" + repo.replace("/", "--")
+
+
+def list_file(repo: str, host: str) -> str:
+    """Where the head notes which files `host` shall get."""
+    return f"{LISTS}/{host}--{folder_name(repo)}"
+
+
+def wanted(settings: Mapping[str, Any], release: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The pinned snapshots that the engine loads with these settings, as `repo` and `revision`."""
+    facts = Facts(settings)
+    return [
+        {key: Template(entry[key]).substitute(settings) for key in ("repo", "revision")}
+        for entry in release["snapshots"]
+        if holds(entry.get("when"), facts)
+    ]
+
+
+def missing(
+    wanted: Sequence[Mapping[str, Any]], found: Mapping[str, Mapping[str, Any]], prepare: str
+) -> list[Mapping[str, Any]]:
+    """Snapshots to bring in: those that are not whole; all of them when `prepare` is `always`."""
+    if prepare == "always":
+        return list(wanted)
+    return [one for one in wanted if not found.get(f"{one['repo']}@{one['revision']}", {}).get("complete")]
+
+
+def download_argv(
+    node: Mapping[str, Any], snapshot: Mapping[str, str], image: str, token_file: str = ""
+) -> list[str]:
+    """`hf download` of one pinned snapshot: the user's own program, else the one in the engine image."""
+    words = ["download", snapshot["repo"], "--revision", snapshot["revision"]]
+    program = node["hf"]["program"]
+    if program:
+        return [program, *words]
+    home, user = node["hf"]["home"], node["user"]
+    options = ["--rm", "--network", "host", "--user", f"{user['uid']}:{user['gid']}", "-v", f"{home}:{home}"]
+    options += ["-v", f"{token_file}:{token_file}:ro"] if token_file else []
+    for name in ("HF_HOME", "HF_ENDPOINT", "HF_TOKEN_PATH", "HOME", *_QUIET):
+        options += ["-e", name]  # without a value: docker takes it from the job's own environment
+    return ["docker", "run", *options, "--entrypoint", "hf", image, *words]
+
+
+def download_env(node: Mapping[str, Any], settings: Mapping[str, Any], token_file: str) -> dict[str, str]:
+    """Environment of the download. The token goes by file, since a unit's environment is readable by all."""
+    env = {"HF_HOME": node["hf"]["home"], "HOME": node["user"]["home"], **_QUIET}
+    if settings.get("hf_endpoint"):
+        env["HF_ENDPOINT"] = settings["hf_endpoint"]
+    if settings.get("hf_token_given"):
+        env["HF_TOKEN_PATH"] = token_file
+    return env
+
+
+def copy_argv(
+    head: Mapping[str, Any], snapshot: Mapping[str, str], worker: Mapping[str, Any], address: str, name: str,
+    options: Sequence[str],
+) -> list[str]:  # fmt: skip
+    """rsync of one snapshot's blobs and links to the worker that answers at `address`.
+
+    Links that leave the repository's folder (the shared blob store) are followed, the others kept (M-01).
+    """
+    folder = folder_name(snapshot["repo"])
+    return [
+        "rsync", "--archive", "--no-owner", "--no-group", "--copy-unsafe-links", "--partial", "--whole-file",
+        f"--files-from={list_file(snapshot['repo'], name)}", f"--rsh={_SSH}", *options,
+        f"{head['hf']['home']}/hub/{folder}/", f"{worker['user']['name']}@{address}:hub/{folder}/",
+    ]  # fmt: skip

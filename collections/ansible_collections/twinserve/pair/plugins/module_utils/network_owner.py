@@ -1,0 +1,60 @@
+"""Addresses of a node and who owns each port: NetworkManager, or systemd-networkd, or nobody."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from .shell import run
+
+
+def parse_addresses(text: str) -> dict[str, dict[str, Any]]:
+    """`ip -j addr` by device: IPv4 addresses with their length, MTU, MAC, and whether the port is up and has carrier."""
+    found = {}
+    for link in json.loads(text):
+        flags = link.get("flags", [])
+        found[link["ifname"]] = {
+            "addresses": [f"{a['local']}/{a['prefixlen']}" for a in link.get("addr_info", []) if a["family"] == "inet"],
+            "mtu": link.get("mtu"),
+            "mac": link.get("address"),
+            "up": "UP" in flags,
+            "carrier": "LOWER_UP" in flags,
+        }
+    return found
+
+
+def parse_nmcli(text: str) -> set[str]:
+    """Ports that NetworkManager manages, from `nmcli -t -f DEVICE,STATE device` (colons inside a name are escaped)."""
+    managed = set()
+    for line in text.splitlines():
+        device, _, state = line.rpartition(":")
+        if state and state not in ("unmanaged", "unavailable", "connected (externally)"):
+            managed.add(device.replace("\\:", ":"))
+    return managed
+
+
+def read_network() -> dict[str, Any]:
+    """`links` by device, `managers` by device, and the `netplan` files that name them."""
+    links = parse_addresses(run(["ip", "-j", "addr"]))
+    managed: set[str] = set()
+    if shutil.which("nmcli") and Path("/run/NetworkManager").is_dir():
+        managed = parse_nmcli(run(["nmcli", "-t", "-f", "DEVICE,STATE", "device"]))
+    networkd = Path("/run/systemd/netif").is_dir()
+    owners = {name: _owner(name, managed, networkd) for name in links}
+    return {"links": links, "owners": owners, "netplan": _netplan_files()}
+
+
+def _owner(name: str, managed: set[str], networkd: bool) -> str | None:
+    if name in managed:
+        return "NetworkManager"
+    return "networkd" if networkd else None
+
+
+def _netplan_files() -> dict[str, str]:
+    """Our own file's content, and the names of the others: their content may hold Wi-Fi passwords."""
+    return {
+        str(path): path.read_text() if path.name == "60-twinserve-fabric.yaml" else ""
+        for path in sorted(Path("/etc/netplan").glob("*.yaml"))
+    }

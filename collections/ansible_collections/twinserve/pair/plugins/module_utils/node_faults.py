@@ -1,0 +1,76 @@
+"""What a node lacks to be a rank: pure, from its probe, the settings and the release. Each fault says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def faults(node: Mapping[str, Any], name: str, settings: Mapping[str, Any], release: Mapping[str, Any]) -> list[str]:
+    """All faults of the node at once, so that they can be mended in one go."""
+    found = [_docker(node), _architecture(node, settings, release), _gpu(node)]
+    # A pair that serves has its memory and its files: what counts before a start would stop a healthy one.
+    if not rank_runs(node):
+        found += [_memory(node, settings, release), *_disk(node, settings)]
+    return [f"{name}: {fault}" for fault in found if fault]
+
+
+def rank_runs(node: Mapping[str, Any]) -> bool:
+    """Whether the rank's unit is active: then its memory is taken rightly, and its rails carry packets."""
+    rank = (node.get("services") or {}).get("twinserve-rank.service", {})
+    return bool(rank.get("ActiveState") in ("active", "activating"))
+
+
+def _docker(node: Mapping[str, Any]) -> str | None:
+    if not node["tools"]["docker"]:
+        return "docker is not installed: install docker.io or docker-ce and the NVIDIA container toolkit"
+    if not node.get("docker"):
+        return f"docker does not answer ({node['errors'].get('docker')}): systemctl status docker"
+    return None
+
+
+def _architecture(node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]) -> str | None:
+    wanted = release.get("architecture")
+    if wanted and node["architecture"] != wanted:
+        return f"this machine is {node['architecture']}, release {settings['release']} has an image for {wanted} only"
+    return None
+
+
+def _gpu(node: Mapping[str, Any]) -> str | None:
+    if node.get("gpu") and node["gpu"]["names"]:
+        return None
+    reason = node["errors"].get("gpu", "nvidia-smi lists no GPU")
+    if "mismatch" in reason.lower():
+        return f"NVIDIA driver and libraries differ (upgrade without reboot): reboot it ({reason})"
+    return f"no GPU: {reason}"
+
+
+def _memory(node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]) -> str | None:
+    needed = release.get("memory_needed_gib")
+    memory = node.get("memory")
+    if not needed or not memory or settings["allow_low_memory"] or memory["available_gib"] >= needed:
+        return None
+    holders = (node.get("gpu") or {}).get("processes") or {}
+    used = f"; GPU processes: {', '.join(sorted(holders))}" if holders else ""
+    return (f"{memory['available_gib']:.0f} GiB available, about {needed} needed{used}; stop other work, "
+            "or set allow_low_memory: true")  # fmt: skip
+
+
+def _disk(node: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str | None]:
+    """Needs of image and weights, added up where both are on one filesystem. Figures in GB."""
+    images, cache = node["disk"].get("images"), node["disk"].get("hf_cache")
+    image_need = 0.0 if node.get("image") else float(settings["image_min_free_gib"]) * 1.073741824
+    snapshots = (node.get("hf") or {}).get("snapshots") or {}
+    whole = all(one["complete"] for one in snapshots.values())
+    model_need = 0.0 if whole else float(settings["model_min_free_gib"]) * 1.073741824
+    if images and cache and images["device"] == cache["device"]:
+        need = image_need + model_need
+        if need > cache["free_gb"]:
+            return [f"{cache['free_gb']:.0f} GB free on {cache['path']} for model cache and image store together, {need:.0f} GB needed"]
+        return []
+    found: list[str | None] = []
+    if images and image_need > images["free_gb"]:
+        found.append(f"image store {images['path']} has {images['free_gb']:.0f} GB free, {image_need:.0f} GB needed")
+    if cache and model_need > cache["free_gb"]:
+        found.append(f"model cache {cache['path']} has {cache['free_gb']:.0f} GB free, {model_need:.0f} GB needed")
+    return found

@@ -1,0 +1,138 @@
+"""One look at a node: each reader on its own, so that what one cannot read does not hide what the others can."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import pwd
+import shutil
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from . import gpus, hf_cache, images, login_user, managed_files, meminfo, network_owner, services, sysfs
+from .shell import CommandError
+
+_KEYS = Path("/etc/twinserve/keys")
+_TOOLS = ("rsync", "netplan", "nmcli", "ip", "docker")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to look for beside the machine itself."""
+
+    hf_cache: str | None = None
+    kernel_cache: str | None = None
+    image: str | None = None
+    snapshots: tuple[tuple[str, str], ...] = ()
+
+
+def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
+    """Run all readers side by side; a reader that fails leaves None and its reason under `errors`."""
+    user = login_user.login_user()
+    readers: dict[str, Callable[[], Any]] = {
+        "hf": lambda: _hf(user, wanted),
+        "memory": lambda: asdict(meminfo.read_memory()),
+        "devices": lambda: [device.as_dict() for device in sysfs.read_devices()],
+        "network": network_owner.read_network,
+        "docker": lambda: asdict(images.read_docker()),
+        "image": lambda: _image(wanted.image),
+        "gpu": lambda: asdict(gpus.read_gpus()),
+        "files": managed_files.read_fingerprints,
+        "services": services.read_services,
+        "state": lambda: _json(Path("/run/twinserve/state.json")),
+        "rank_plan": lambda: _json(Path(managed_files.ETC, "rank.json")),
+    }
+    futures = {name: pool.submit(reader) for name, reader in readers.items()}
+    found: dict[str, Any] = _identity(user, wanted)
+    errors: dict[str, str] = {}
+    for name, future in futures.items():
+        try:
+            found[name] = future.result()
+        except (CommandError, OSError, ValueError) as error:
+            found[name], errors[name] = None, str(error)
+    found["disk"] = _disk(found, wanted)
+    found["errors"] = errors
+    return found
+
+
+def _identity(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
+    """What needs no program to be asked."""
+    return {
+        "hostname": platform.node(),
+        "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine()),
+        "kernel": platform.release(),
+        "user": asdict(user),
+        "kernel_cache": login_user.expand(wanted.kernel_cache or "~/.cache/twinserve", user),
+        "tools": {name: shutil.which(name) is not None for name in _TOOLS} | {"twinserve_user": _has_user("twinserve")},
+        "host_key": _first_words(Path("/etc/ssh/ssh_host_ed25519_key.pub")),
+        "public_keys": {name: _first_words(_KEYS / f"{name}.pub") for name in ("control", "copy")},
+        "authorized": {
+            "control": _text(Path("/var/lib/twinserve/.ssh/authorized_keys")),
+            "copy": _copy_keys(Path(user.home, ".ssh/authorized_keys")),
+        },
+        "runtime": _runtime_version(),
+    }
+
+
+def _hf(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
+    home = login_user.hf_home(user, wanted.hf_cache)
+    states = {
+        f"{repo}@{revision}": asdict(hf_cache.snapshot_state(home, repo, revision))
+        for repo, revision in wanted.snapshots
+    }
+    return {"home": home, "program": login_user.find_hf(user), "snapshots": states}
+
+
+def _image(reference: str | None) -> dict[str, Any] | None:
+    image = images.read_image(reference) if reference else None
+    return image.as_dict() if image else None
+
+
+def _disk(found: dict[str, Any], wanted: Wanted) -> dict[str, Any]:
+    """Free space where images and weights really go; the device tells whether they share one filesystem."""
+    places = {"hf_cache": (found.get("hf") or {}).get("home"), "images": (found.get("docker") or {}).get("store_path")}
+    return {name: _free(Path(path)) for name, path in places.items() if path}
+
+
+def _free(path: Path) -> dict[str, Any]:
+    """Free space for the folder, or for the nearest one above it that exists, in GB (10^9 bytes, as disks are sold)."""
+    while not path.exists():
+        path = path.parent
+    usage = shutil.disk_usage(path)
+    return {"path": str(path), "device": os.stat(path).st_dev, "free_gb": round(usage.free / 1e9, 1)}  # noqa: PTH116
+
+
+def _has_user(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text()) if path.is_file() else None
+
+
+def _text(path: Path) -> str | None:
+    return path.read_text() if path.is_file() else None
+
+
+def _first_words(path: Path) -> str | None:
+    """Type and key of a public key file, without its comment."""
+    return " ".join(path.read_text().split()[:2]) if path.is_file() else None
+
+
+def _copy_keys(path: Path) -> list[str]:
+    """Our own lines in the login user's authorized keys; the others are none of our business."""
+    text = _text(path) or ""
+    return [line for line in text.splitlines() if line.endswith("twinserve-copy")]
+
+
+def _runtime_version() -> str | None:
+    current = Path(managed_files.RUNTIME, "current")
+    return os.readlink(current) if current.is_symlink() else None  # noqa: PTH115

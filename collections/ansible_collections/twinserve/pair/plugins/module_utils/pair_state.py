@@ -1,0 +1,33 @@
+"""The supervisor's state file, read by modules: what the pair does, and whether that is final."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+STATE = Path("/run/twinserve/state.json")
+FINAL = ("serving", "down")
+
+
+def read_state(path: Path = STATE) -> dict[str, Any] | None:
+    """The state, or None when no supervisor has written one since boot."""
+    try:
+        state: dict[str, Any] = json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    return state
+
+
+def is_settled(state: dict[str, Any] | None, digest: str | None) -> bool:
+    """Whether waiting longer brings nothing: it serves, or is down, with the configuration that was asked for."""
+    return bool(state) and state.get("state") in FINAL and digest in (None, state.get("digest"))
+
+
+def wait_state(digest: str | None, seconds: float, path: Path = STATE) -> dict[str, Any] | None:
+    """The state once it is settled, or after `seconds`."""
+    limit = time.monotonic() + seconds
+    while not is_settled(state := read_state(path), digest) and time.monotonic() < limit:
+        time.sleep(0.2)
+    return state

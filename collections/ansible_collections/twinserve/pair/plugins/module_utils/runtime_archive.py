@@ -1,0 +1,50 @@
+"""The runtime that the nodes get: this folder of Python files, packed so that one call brings it over."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import os
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def pack(folder: Path) -> tuple[str, str]:
+    """Version (12 hex digits of the content) and archive (base64 of a zip); the same files always give the same."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.rglob("*.py")):
+            archive.writestr(zipfile.ZipInfo(f"twinserve/{path.relative_to(folder)}", _EPOCH), path.read_bytes())
+    data = buffer.getvalue()
+    return hashlib.sha256(data).hexdigest()[:12], base64.b64encode(data).decode()
+
+
+def install(archive: str, version: str, root: Path) -> None:
+    """Unpack beside the versions that are there, then point `current` at it in one step."""
+    target = root / version
+    if not target.is_dir():
+        root.mkdir(parents=True, exist_ok=True)
+        staged = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
+        with zipfile.ZipFile(io.BytesIO(base64.b64decode(archive))) as packed:
+            packed.extractall(staged)
+        staged.chmod(0o755)
+        staged.rename(target)
+    link = root / ".current"
+    link.unlink(missing_ok=True)
+    link.symlink_to(version)
+    os.replace(link, root / "current")  # noqa: PTH105
+
+
+def prune(root: Path, keep: int = 3) -> list[str]:
+    """Remove the oldest versions beyond `keep`, never the current one."""
+    current = (root / "current").resolve()
+    folders = [path for path in root.iterdir() if path.is_dir() and not path.is_symlink() and path != current]
+    old = sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True)[keep - 1 :]
+    for path in old:
+        shutil.rmtree(path)
+    return [path.name for path in old]

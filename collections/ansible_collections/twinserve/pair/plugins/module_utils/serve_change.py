@@ -1,0 +1,58 @@
+"""What has to happen to a node so that the pair serves what is configured: pure, from the probes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .managed_files import UNITS, differing
+from .node_faults import rank_runs
+
+
+def plan(
+    node: Mapping[str, Any],
+    wanted: Sequence[Mapping[str, Any]],
+    head: Mapping[str, Any],
+    digest: str,
+    restart: bool,
+) -> dict[str, Any]:
+    """`stop` the pair first?, which files to `write`, `reload` systemd?, do changed units wait?, `start` the pair?
+
+    Units are not touched under a running rank: the daemon-reload that they need takes the GPU from its container.
+    """
+    files = differing(wanted, node.get("files") or {})
+    running = rank_runs(node) or rank_runs(head) or _supervised(head)
+    stop = running and (restart or running_digest(head) != digest)
+    units = [one for one in files if str(one["path"]).startswith(UNITS)]
+    waits = bool(units) and rank_runs(node) and not stop
+    write = [one for one in files if not (waits and one in units)]
+    # A run that was interrupted between writing and reloading leaves systemd with the old text.
+    stale = any(unit.get("NeedDaemonReload") == "yes" for unit in (node.get("services") or {}).values())
+    reload = (bool(units) or stale) and not waits and (stop or not rank_runs(node))
+    return {"stop": stop, "write": write, "reload": reload, "units_wait": waits, "start": stop or not _serves(head, digest)}
+
+
+def _serves(head: Mapping[str, Any], digest: str) -> bool:
+    """Whether the pair serves this configuration and will do so after a reboot."""
+    unit = (head.get("services") or {}).get("twinserve.service", {})
+    state = head.get("state") or {}
+    return (_supervised(head) and unit.get("UnitFileState") == "enabled"
+            and state.get("state") == "serving" and state.get("digest") == digest)  # fmt: skip
+
+
+def running_digest(head: Mapping[str, Any]) -> str | None:
+    """Which configuration the supervisor runs or tries to run."""
+    state = head.get("state") or {}
+    return state.get("digest") if _supervised(head) else None
+
+
+def missing_parts(node: Mapping[str, Any], snapshots: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names of what must be on the node before a rank can start, and is not."""
+    found = (node.get("hf") or {}).get("snapshots") or {}
+    lacking = [one["repo"] for one in snapshots if not found.get(f"{one['repo']}@{one['revision']}", {}).get("complete")]
+    return lacking if node.get("image") else ["the image", *lacking]
+
+
+def _supervised(head: Mapping[str, Any]) -> bool:
+    unit = (head.get("services") or {}).get("twinserve.service", {})
+    return unit.get("ActiveState") in ("active", "activating", "reloading")

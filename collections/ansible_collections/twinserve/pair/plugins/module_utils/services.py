@@ -1,0 +1,20 @@
+"""Our two systemd units on this node."""
+
+from __future__ import annotations
+
+from .shell import run
+
+_UNITS = ("twinserve.service", "twinserve-rank.service")
+
+
+def parse_show(text: str) -> list[dict[str, str]]:
+    """Blocks of `Key=value`, one a unit, as `systemctl show A B` prints them."""
+    blocks = [block for block in text.split("\n\n") if block.strip()]
+    return [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in blocks]
+
+
+def read_services() -> dict[str, dict[str, str]]:
+    """Active and enabled state of the supervisor and of the rank, by unit name; a unit that is not there is `inactive`."""
+    properties = "Id,LoadState,ActiveState,SubState,UnitFileState,StatusText,NeedDaemonReload"
+    shown = parse_show(run(["systemctl", "show", *_UNITS, "--property", properties]))
+    return {one["Id"]: one for one in shown if "Id" in one}

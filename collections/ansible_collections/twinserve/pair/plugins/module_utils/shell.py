@@ -1,0 +1,33 @@
+"""Run a program on the node and say in one line what went wrong."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+
+
+class CommandError(RuntimeError):
+    """A program was missing, ran into its time limit or ended with an error; the text names it and its last line."""
+
+
+def run(
+    argv: Sequence[str], *, stdin: str = "", timeout: float = 60.0, env: Mapping[str, str] | None = None
+) -> str:
+    """Return what `argv` prints; raise `CommandError` when it fails or takes longer than `timeout` seconds."""
+    try:
+        done = subprocess.run(
+            list(argv), input=stdin, capture_output=True, text=True, timeout=timeout, env=env, check=False
+        )
+    except FileNotFoundError as error:
+        raise CommandError(f"{argv[0]} is not installed") from error
+    except subprocess.TimeoutExpired as error:
+        raise CommandError(f"{argv[0]} did not answer within {timeout:.0f} s") from error
+    if done.returncode:
+        raise CommandError(f"{' '.join(argv[:3])}: {last_line(done.stderr or done.stdout)} (exit {done.returncode})")
+    return done.stdout
+
+
+def last_line(text: str) -> str:
+    """The last line with anything on it: programs put the reason there."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no output"

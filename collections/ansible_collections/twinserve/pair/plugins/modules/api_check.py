@@ -1,0 +1,86 @@
+#!/usr/bin/python
+"""Ansible module: verify the API of a serving pair with one real request."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: api_check
+short_description: Verify the API of a serving pair
+description:
+  - Runs on the head. Lists the models, asks for one chat completion and reads the metrics.
+author: [The Twinserve developers]
+options:
+  base:
+    description: Base URL of the API without C(/v1).
+    type: str
+    required: true
+  served_name:
+    description: Model id that must be listed.
+    type: str
+    required: true
+  prompt:
+    description: What to ask.
+    type: str
+    default: What is the capital of France? Answer in one word.
+  extra:
+    description: Further fields of the request.
+    type: dict
+    default: {}
+  max_tokens:
+    description: Reply budget in tokens.
+    type: int
+    default: 32
+attributes:
+  check_mode: {support: full, description: Only asks.}
+  diff_mode: {support: none, description: Changes nothing.}
+"""
+
+EXAMPLES = r"""
+- name: Verify the API
+  twinserve.pair.api_check:
+    base: http://127.0.0.1:8888
+    served_name: GLM-5.3-Flash-EXL3
+"""
+
+RETURN = r"""
+answer:
+  description: The reply.
+  type: str
+  returned: success
+seconds:
+  description: How long the reply took.
+  type: float
+  returned: success
+health:
+  description: What the engine says of itself.
+  type: dict
+  returned: success
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils.api_check import ApiError, check
+
+
+def main() -> None:
+    """Ask, and report the answer."""
+    module = AnsibleModule(
+        argument_spec={
+            "base": {"type": "str", "required": True},
+            "served_name": {"type": "str", "required": True},
+            "prompt": {"type": "str", "default": "What is the capital of France? Answer in one word."},
+            "extra": {"type": "dict", "default": {}},
+            "max_tokens": {"type": "int", "default": 32},
+        },
+        supports_check_mode=True,
+    )
+    given = module.params
+    try:
+        found = check(given["base"], given["served_name"], given["prompt"], given["extra"], given["max_tokens"])
+    except (ApiError, ValueError, KeyError, IndexError) as error:
+        module.fail_json(msg=str(error) or repr(error))
+    module.exit_json(changed=False, **found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+#!/usr/bin/python
+"""Ansible module: verify a downloaded model snapshot and note what it holds."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: hf_snapshot
+short_description: Verify a model snapshot in a Hugging Face cache
+description:
+  - The download program says success even for content that is wrong, and for some downloads that are incomplete.
+  - Checks that each file is there with its size (and, when asked, its SHA-256), then writes a manifest on the node.
+  - A snapshot counts as whole on a node only with such a manifest.
+author: [The Twinserve developers]
+options:
+  hf_home:
+    description: Cache root that holds C(hub/).
+    type: path
+    required: true
+  repo:
+    description: Repository, C(organisation/name).
+    type: str
+    required: true
+  revision:
+    description: Commit.
+    type: str
+    required: true
+  expected:
+    description:
+      - Manifest of the node that the files came from. Without it, the hub's own list that the download left is used,
+        else what is on disk.
+    type: dict
+  list_for:
+    description: Host for which a list of the snapshot's blobs and links is left below C(/run/twinserve/copy), for rsync.
+    type: str
+  verify:
+    description: V(sha256) reads every byte of the files whose SHA-256 is known.
+    type: str
+    choices: [size, sha256]
+    default: size
+attributes:
+  check_mode: {support: full, description: Verifies and does not write the manifest.}
+  diff_mode: {support: none, description: The manifest only repeats what is on disk.}
+"""
+
+EXAMPLES = r"""
+- name: Verify the model
+  twinserve.pair.hf_snapshot:
+    hf_home: /home/nvidia/.cache/huggingface
+    repo: example/model
+    revision: 9eaebb7c4e96d983dcd538e18624622ba5b820a8
+"""
+
+RETURN = r"""
+manifest:
+  description: "C(files): size by path; C(sha256): digest by path, where the hub names one."
+  type: dict
+  returned: success
+size:
+  description: Bytes in all.
+  type: int
+  returned: success
+"""
+
+import json
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import hf_cache
+from ..module_utils.model_transfer import list_file
+
+
+def main() -> None:
+    """Verify, then note."""
+    module = AnsibleModule(
+        argument_spec={
+            "hf_home": {"type": "path", "required": True},
+            "repo": {"type": "str", "required": True},
+            "revision": {"type": "str", "required": True},
+            "expected": {"type": "dict"},
+            "list_for": {"type": "str"},
+            "verify": {"type": "str", "choices": ["size", "sha256"], "default": "size"},
+        },
+        supports_check_mode=True,
+    )
+    given = module.params
+    snapshot = hf_cache.snapshot_folder(given["hf_home"], given["repo"], given["revision"])
+    manifest = given["expected"] or hf_cache.manifest_from_disk(given["hf_home"], given["repo"], given["revision"])
+    wrong = hf_cache.differences(snapshot, manifest["files"])
+    if given["verify"] == "sha256" and not wrong:
+        wrong = hf_cache.wrong_content(snapshot, manifest["sha256"])
+    if wrong or not manifest["files"]:
+        names = "; ".join(wrong[:3]) or "no file at all"
+        module.fail_json(msg=f"{given['repo']}@{given['revision'][:8]} incomplete: {len(wrong)} of "
+                             f"{len(manifest['files'])} files ({names})", wrong=wrong)  # fmt: skip
+    noted = hf_cache.manifest_path(given["repo"], given["revision"])
+    text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
+    changed = not noted.is_file() or noted.read_text() != text
+    if changed and not module.check_mode:
+        noted.parent.mkdir(parents=True, exist_ok=True)
+        noted.write_text(text)
+    if given["list_for"] and not module.check_mode:
+        _note_list(snapshot, list_file(given["repo"], given["list_for"]))
+    module.exit_json(changed=changed, manifest=manifest, size=sum(manifest["files"].values()))
+
+
+def _note_list(snapshot: Path, target: str) -> None:
+    """Blobs first, links last: a link never points to what is not there yet."""
+    path = Path(target)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{name}\n" for name in hf_cache.transfer_list(snapshot)))
+
+
+if __name__ == "__main__":
+    main()

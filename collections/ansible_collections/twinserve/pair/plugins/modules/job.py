@@ -1,0 +1,120 @@
+#!/usr/bin/python
+"""Ansible module: start, attach to and follow long work on a node."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: job
+short_description: Run long work on a node, detached from the ssh session
+description:
+  - Runs a program as a transient systemd unit, so that it goes on when the ssh session ends.
+  - A job of that name that is running already is attached to, not started again.
+  - On the controller this is an action that asks again every few seconds and shows the progress.
+author: [The Twinserve developers]
+options:
+  name:
+    description: Name of the job, unique for the work it does.
+    type: str
+    required: true
+  title:
+    description: What is shown to people; the name when it is not given.
+    type: str
+  argv:
+    description: Program and arguments.
+    type: list
+    elements: str
+    required: true
+  user:
+    description: Account to run as; root when it is not given.
+    type: str
+  env:
+    description: Environment. Never a secret, since it is visible in the unit.
+    type: dict
+    default: {}
+  watch:
+    description: Folders whose size shows the progress.
+    type: list
+    elements: path
+    default: []
+  total_gb:
+    description: Size at the end, in GB (10^9 bytes), for the progress line.
+    type: float
+  stall_seconds:
+    description: Give up when neither size nor output changed for so long.
+    type: int
+    default: 900
+  start:
+    description: Whether to start the job when it does not run; the follow-up calls do not.
+    type: bool
+    default: true
+  wait:
+    description: Seconds to wait for the end within this call.
+    type: float
+    default: 5
+attributes:
+  check_mode: {support: full, description: Reports the change without starting anything.}
+  diff_mode: {support: none, description: The work is not known in advance.}
+"""
+
+EXAMPLES = r"""
+- name: Pull the image
+  twinserve.pair.job:
+    name: pull-image
+    argv: [docker, pull, ghcr.io/example/engine@sha256:0123]
+    watch: [/var/lib/docker]
+"""
+
+RETURN = r"""
+status:
+  description: C(running), C(done), C(failed) or C(absent).
+  type: str
+  returned: outside check mode
+log:
+  description: Last lines of its output.
+  type: list
+  elements: str
+  returned: outside check mode
+"""
+
+from dataclasses import asdict
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import jobs
+from ..module_utils.shell import CommandError
+
+ARGUMENTS = {
+    "name": {"type": "str", "required": True},
+    "title": {"type": "str"},
+    "argv": {"type": "list", "elements": "str", "required": True},
+    "user": {"type": "str"},
+    "env": {"type": "dict", "default": {}},
+    "watch": {"type": "list", "elements": "path", "default": []},
+    "total_gb": {"type": "float"},
+    "stall_seconds": {"type": "int", "default": 900},
+    "start": {"type": "bool", "default": True},
+    "wait": {"type": "float", "default": 5.0},
+}
+
+
+def main() -> None:
+    """Start or attach, wait a little, report."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    if module.check_mode:
+        module.exit_json(changed=True)
+    name, watch = module.params["name"], module.params["watch"]
+    try:
+        attached = jobs.read(name).status == "running"
+        if module.params["start"] and not attached:
+            env = {key: str(value) for key, value in module.params["env"].items()}
+            jobs.start(name, module.params["argv"], user=module.params["user"], env=env)
+        state = jobs.wait(name, module.params["wait"], watch)
+        if state.status in ("done", "failed"):
+            jobs.collect(name)
+    except (CommandError, OSError) as error:
+        module.fail_json(msg=f"{name}: {error}")
+    module.exit_json(changed=True, attached=attached, **asdict(state))
+
+
+if __name__ == "__main__":
+    main()

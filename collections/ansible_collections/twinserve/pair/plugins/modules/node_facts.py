@@ -1,0 +1,100 @@
+#!/usr/bin/python
+"""Ansible module: everything that Twinserve's roles need to know of a node, in one call."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_facts
+short_description: Look at a node of a pair
+description:
+  - Reads everything that the roles of Twinserve need to know of a node, in one round trip, and changes nothing.
+  - "A thing that cannot be read is reported with the reason under C(errors), so that a role that needs it can say so."
+author: [The Twinserve developers]
+options:
+  hf_cache:
+    description: Cache root that holds C(hub/); the login user's own C(HF_HOME) when it is not given. C(~) is his home.
+    type: str
+  kernel_cache:
+    description: Folder for compiled kernels; C(~/.cache/twinserve) of the login user when it is not given.
+    type: str
+  image:
+    description: Image reference to look for, best C(repository@sha256:...).
+    type: str
+  snapshots:
+    description: Model snapshots to look for.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      repo:
+        description: Repository, C(organisation/name).
+        type: str
+        required: true
+      revision:
+        description: Commit, 40 hexadecimal digits.
+        type: str
+        required: true
+attributes:
+  check_mode: {support: full, description: Only reads.}
+  diff_mode: {support: none, description: Changes nothing.}
+"""
+
+EXAMPLES = r"""
+- name: Look at the node
+  twinserve.pair.node_facts:
+    image: ghcr.io/example/engine@sha256:0123
+    snapshots:
+      - repo: example/model
+        revision: 9eaebb7c4e96d983dcd538e18624622ba5b820a8
+"""
+
+RETURN = r"""
+ansible_facts:
+  description: What was found.
+  returned: always
+  type: dict
+  contains:
+    twinserve_node:
+      description: "Keys: hostname, architecture, kernel, user, hf, kernel_cache, memory, devices, addresses, owners, docker,
+        image, gpu, snapshots, disk, tools, host_key, public_keys, files, runtime, services, state, errors."
+      type: dict
+      returned: always
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils.node_probe import Wanted, probe
+
+
+def main() -> None:
+    """Read the options, probe, report."""
+    module = AnsibleModule(
+        argument_spec={
+            "hf_cache": {"type": "str"},
+            "kernel_cache": {"type": "str"},
+            "image": {"type": "str"},
+            "snapshots": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {"repo": {"type": "str", "required": True}, "revision": {"type": "str", "required": True}},
+            },
+        },
+        supports_check_mode=True,
+    )
+    wanted = Wanted(
+        hf_cache=module.params["hf_cache"],
+        kernel_cache=module.params["kernel_cache"],
+        image=module.params["image"],
+        snapshots=tuple((one["repo"], one["revision"]) for one in module.params["snapshots"]),
+    )
+    with ThreadPoolExecutor(max_workers=6) as pool:
+        facts: dict[str, Any] = probe(wanted, pool)
+    module.exit_json(changed=False, ansible_facts={"twinserve_node": facts})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+#!/usr/bin/python
+"""Ansible module: start, restart or stop the pair through its supervisor on the head."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pair_service
+short_description: Start, restart or stop a pair
+description:
+  - Runs on the head. The supervisor, a systemd service, starts and stops all ranks of the pair as one.
+  - On the controller this is an action that follows a start and shows its progress.
+author: [The Twinserve developers]
+options:
+  state:
+    description:
+      - V(started) enables the service for the next boot and starts the pair unless it serves this configuration.
+      - V(restarted) stops the pair if it runs, and starts it.
+      - V(stopped) stops all ranks and disables the service; stopped stays stopped, also through a reboot.
+      - V(followed) only waits for the supervisor.
+    type: str
+    choices: [started, restarted, stopped, followed]
+    required: true
+  digest:
+    description: Identifies the configuration that shall be served.
+    type: str
+  wait:
+    description: Seconds to wait for a settled state within this call.
+    type: float
+    default: 10
+attributes:
+  check_mode: {support: full, description: Compares and predicts.}
+  diff_mode: {support: full, description: Shows the state before and after.}
+"""
+
+EXAMPLES = r"""
+- name: Start the pair
+  twinserve.pair.pair_service:
+    state: started
+    digest: "{{ pair_config.digest }}"
+"""
+
+RETURN = r"""
+pair:
+  description: The supervisor's state.
+  type: dict
+  returned: always
+settled:
+  description: Whether the pair serves or is down for good.
+  type: bool
+  returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils.pair_state import STATE, is_settled, read_state, wait_state
+from ..module_utils.services import read_services
+from ..module_utils.shell import CommandError, run
+
+_UNIT = "twinserve.service"
+ARGUMENTS = {
+    "state": {"type": "str", "choices": ["started", "restarted", "stopped", "followed"], "required": True},
+    "digest": {"type": "str"},
+    "wait": {"type": "float", "default": 10.0},
+}
+
+
+def main() -> None:
+    """Compare, then predict or do."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    wanted, digest = module.params["state"], module.params["digest"]
+    try:
+        unit = read_services().get(_UNIT, {})
+        state = read_state()
+        commands = plan(wanted, unit, state, digest)
+        before = (state or {}).get("state", "stopped") if unit.get("ActiveState") == "active" else "stopped"
+        after = before if not commands else "stopped" if wanted == "stopped" else "serving"
+        if not module.check_mode:
+            for command in commands:
+                if command[1] in ("restart", "start"):
+                    STATE.unlink(missing_ok=True)  # an old answer must not pass for the new one
+                run(command, timeout=900)
+            state = wait_state(digest, module.params["wait"]) if wanted != "stopped" else read_state()
+    except CommandError as error:
+        module.fail_json(msg=str(error))
+    diff = {"before": f"pair: {before}\n", "after": f"pair: {after}\n"}
+    module.exit_json(changed=bool(commands), diff=diff, pair=state or {}, settled=is_settled(state, digest))
+
+
+def plan(wanted: str, unit: dict[str, str], state: dict[str, object] | None, digest: str | None) -> list[list[str]]:
+    """The systemctl calls that lead from what is to what is wanted; none when it is there already."""
+    active = unit.get("ActiveState") in ("active", "activating", "reloading")
+    enabled = unit.get("UnitFileState") == "enabled"
+    enable = [] if enabled else [["systemctl", "--quiet", "enable", _UNIT]]
+    if wanted == "followed":
+        return []
+    if wanted == "stopped":
+        disable = [["systemctl", "--quiet", "disable", _UNIT]] if enabled else []
+        return disable + ([["systemctl", "stop", _UNIT]] if active else [])
+    serves = active and state is not None and state.get("digest") == digest and state.get("state") != "down"
+    if wanted == "restarted" or (active and not serves):
+        return [*enable, ["systemctl", "restart", _UNIT]]
+    return enable if serves else [*enable, ["systemctl", "start", _UNIT]]
+
+
+if __name__ == "__main__":
+    main()

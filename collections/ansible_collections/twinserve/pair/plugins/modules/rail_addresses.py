@@ -1,0 +1,96 @@
+#!/usr/bin/python
+"""Ansible module: give the rails of a node their addresses by a netplan file, with a way back."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rail_addresses
+short_description: Give the rails of a node their addresses
+description:
+  - Writes one netplan file, checks it as merged, applies it and waits until the ports have what it says.
+  - When the management address does not come back within 5 seconds, the node restores the file by itself and fails.
+author: [The Twinserve developers]
+options:
+  path:
+    description: The netplan file.
+    type: path
+    required: true
+  content:
+    description: Its whole content.
+    type: str
+    required: true
+  ports:
+    description: What each port shall have afterwards.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      netdev: {description: Name of the port., type: str, required: true}
+      address: {description: IPv4 address with prefix length., type: str, required: true}
+      mtu: {description: MTU in bytes., type: int, required: true}
+  management:
+    description: Address by which the controller reaches this node; it must survive.
+    type: str
+attributes:
+  check_mode: {support: full, description: Compares and predicts.}
+  diff_mode: {support: full, description: Shows the file.}
+"""
+
+EXAMPLES = r"""
+- name: Give the rails their addresses
+  twinserve.pair.rail_addresses:
+    path: /etc/netplan/60-twinserve-fabric.yaml
+    content: "{{ plan.netplan }}"
+    ports: "{{ plan.ports }}"
+    management: 192.0.2.11
+"""
+
+RETURN = r"""
+{}
+"""
+
+import ipaddress
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils.netplan_apply import ApplyError, apply_file
+from ..module_utils.shell import CommandError
+
+_PORT = {"netdev": {"type": "str", "required": True}, "address": {"type": "str", "required": True},
+         "mtu": {"type": "int", "required": True}}  # fmt: skip
+
+
+def main() -> None:
+    """Compare, then predict or do."""
+    module = AnsibleModule(
+        argument_spec={
+            "path": {"type": "path", "required": True},
+            "content": {"type": "str", "required": True},
+            "ports": {"type": "list", "elements": "dict", "required": True, "options": _PORT},
+            "management": {"type": "str"},
+        },
+        supports_check_mode=True,
+    )
+    path, content = Path(module.params["path"]), module.params["content"]
+    before = path.read_text() if path.is_file() else ""
+    diff = {"before": before, "after": content, "before_header": str(path), "after_header": str(path)}
+    if module.check_mode:
+        module.exit_json(changed=True, diff=diff)
+    try:
+        apply_file(path, content, module.params["ports"], _address(module.params["management"]))
+    except (ApplyError, CommandError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=True, diff=diff)
+
+
+def _address(text: str | None) -> str | None:
+    """Only a literal address can be looked for on this node; a name may resolve elsewhere."""
+    try:
+        return str(ipaddress.IPv4Address(text)) if text else None
+    except ValueError:
+        return None
+
+
+if __name__ == "__main__":
+    main()

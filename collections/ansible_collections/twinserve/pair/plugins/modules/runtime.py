@@ -1,0 +1,75 @@
+#!/usr/bin/python
+"""Ansible module: put Twinserve's runtime on a node."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: runtime
+short_description: Put Twinserve's runtime on a node
+description:
+  - The runtime is a small Python package without dependencies. Each version has its own folder; C(current) points to one.
+  - What runs keeps running from the version that it was started from.
+author: [The Twinserve developers]
+options:
+  version:
+    description: Version, derived from the content.
+    type: str
+    required: true
+  archive:
+    description: Zip of the package, base64.
+    type: str
+    required: true
+  path:
+    description: Where the versions live.
+    type: path
+    default: /usr/local/lib/twinserve
+attributes:
+  check_mode: {support: full, description: Compares the version.}
+  diff_mode: {support: full, description: Shows the versions.}
+"""
+
+EXAMPLES = r"""
+- name: Install the runtime
+  twinserve.pair.runtime: "{{ twinserve_runtime }}"
+"""
+
+RETURN = r"""
+removed:
+  description: Old versions that were removed.
+  type: list
+  elements: str
+  returned: changed
+"""
+
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils.runtime_archive import install, prune
+
+
+def main() -> None:
+    """Compare, then predict or do."""
+    module = AnsibleModule(
+        argument_spec={
+            "version": {"type": "str", "required": True},
+            # Not a secret: kept out of logs for its length.
+            "archive": {"type": "str", "required": True, "no_log": True},
+            "path": {"type": "path", "default": "/usr/local/lib/twinserve"},
+        },
+        supports_check_mode=True,
+    )
+    root, version = Path(module.params["path"]), module.params["version"]
+    link = root / "current"
+    before = link.readlink().name if link.is_symlink() else "none"
+    changed = before != version
+    diff = {"before": f"runtime: {before}\n", "after": f"runtime: {version}\n"}
+    removed: list[str] = []
+    if changed and not module.check_mode:
+        install(module.params["archive"], version, root)
+        removed = prune(root)
+    module.exit_json(changed=changed, diff=diff, removed=removed)
+
+
+if __name__ == "__main__":
+    main()
