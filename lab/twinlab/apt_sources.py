@@ -1,4 +1,4 @@
-"""Where the hosts' packages come from: this machine's own apt sources, moved to the release that the hosts have."""
+"""Where the hosts' packages come from: this machine's apt sources, moved to the hosts' release."""
 
 from __future__ import annotations
 
@@ -69,5 +69,7 @@ def distribution() -> Distribution:
     targets = run(["apt-get", "indextargets", "--format", _FORMAT, "Created-By: Packages"]).splitlines()
     sources = translate(targets, name, system.get("VERSION_CODENAME", ""))
     if not sources:
-        raise Refusal("apt on this machine has no source of its own distribution: see /etc/apt/sources.list.d")
+        raise Refusal(
+            "apt on this machine has no source of its own distribution: see /etc/apt/sources.list.d"
+        )
     return Distribution(name, _RELEASES[name][0], sources)

@@ -9,24 +9,61 @@ from pathlib import Path
 
 from .apt_sources import Distribution
 from .command import run
+from .ownership import waiting_for
 from .progress import Progress
 
 USER = "nvidia"
 PACKAGES = (
-    "ca-certificates", "curl", "dbus", "dbus-user-session", "docker.io", "e2fsprogs", "ethtool", "iproute2",
-    "iptables", "iputils-ping", "jq", "kmod", "less", "libpam-systemd", "locales", "netcat-openbsd", "netplan.io",
-    "openssh-client", "openssh-server", "pciutils", "procps", "psmisc", "python3", "python3-apt", "rsync", "sudo",
-    "systemd", "systemd-sysv", "udev",
+    "ca-certificates",
+    "curl",
+    "dbus",
+    "dbus-user-session",
+    "docker.io",
+    "e2fsprogs",
+    "ethtool",
+    "iproute2",
+    "iptables",
+    "iputils-ping",
+    "jq",
+    "kmod",
+    "less",
+    "libpam-systemd",
+    "locales",
+    "netcat-openbsd",
+    "netplan.io",
+    "openssh-client",
+    "openssh-server",
+    "pciutils",
+    "procps",
+    "psmisc",
+    "python3",
+    "python3-apt",
+    "rsync",
+    "sudo",
+    "systemd",
+    "systemd-sysv",
+    "udev",
 )
 # Debian splits these off; without the second, `ping` fails for users.
 _MORE = {"debian": ("docker-cli", "linux-sysctl-defaults"), "ubuntu": ()}
 _ENABLED = ("systemd-networkd", "ssh", "docker")
 # Units that make no sense, or do harm, in a machine without kernel, devices and terminals of its own.
 _MASKED = (
-    "apt-daily-upgrade.timer", "apt-daily.timer", "console-getty.service", "dpkg-db-backup.timer",
-    "e2scrub_all.timer", "e2scrub_reap.service", "fstrim.timer", "getty.target", "sys-kernel-debug.mount",
-    "sys-kernel-tracing.mount", "systemd-firstboot.service", "systemd-networkd-wait-online.service",
-    "systemd-timesyncd.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket",
+    "apt-daily-upgrade.timer",
+    "apt-daily.timer",
+    "console-getty.service",
+    "dpkg-db-backup.timer",
+    "e2scrub_all.timer",
+    "e2scrub_reap.service",
+    "fstrim.timer",
+    "getty.target",
+    "sys-kernel-debug.mount",
+    "sys-kernel-tracing.mount",
+    "systemd-firstboot.service",
+    "systemd-networkd-wait-online.service",
+    "systemd-timesyncd.service",
+    "systemd-udevd-control.socket",
+    "systemd-udevd-kernel.socket",
     "systemd-udevd.service",
 )
 _RECIPE = 1  # raise it when finish() changes
@@ -42,24 +79,34 @@ def folder(root: Path, distribution: Distribution) -> Path:
 def build(root: Path, distribution: Distribution, progress: Progress) -> Path:
     """Build the base unless it is there; a build that was broken off begins again.  Returns its folder."""
     base = folder(root, distribution)
-    if base.is_dir():
-        return base
-    progress.say(f"building the hosts' base system ({distribution.id} {distribution.release}, about a minute)")
+    with waiting_for("the base"):
+        if not base.is_dir():
+            _build(base, distribution, progress)
+    return base
+
+
+def _build(base: Path, distribution: Distribution, progress: Progress) -> None:
+    progress.say(f"building the hosts' base: {distribution.id} {distribution.release}, about a minute")
     unfinished = base.with_suffix(".new")
     if unfinished.exists():
         shutil.rmtree(unfinished)
     unfinished.parent.mkdir(parents=True, exist_ok=True)
     sources = "".join(source.line() for source in distribution.sources)
-    run(["mmdebstrap", "--quiet", "--variant=minbase", "--mode=root",
-         "--include=" + ",".join(PACKAGES + _MORE[distribution.id]), distribution.release, str(unfinished), "-"],
-        stdin=sources)
+    run(
+        [
+            "mmdebstrap",
+            "--quiet",
+            "--variant=minbase",
+            "--mode=root",
+            "--include=" + ",".join(PACKAGES + _MORE[distribution.id]),
+            distribution.release,
+            str(unfinished),
+            "-",
+        ],
+        stdin=sources,
+    )
     finish(unfinished)
-    for old in unfinished.parent.glob(f"{distribution.release}-*"):
-        if old != unfinished:
-            progress.say(f"removing the old base {old.name}")
-            shutil.rmtree(old)
     unfinished.rename(base)
-    return base
 
 
 def finish(tree: Path) -> None:

@@ -1,6 +1,6 @@
 """`up --cabled`: the hosts as their owner leaves them after NVIDIA's guide for two Sparks.
 
-The rails have addresses and MTU 9000, the user may use Docker and reaches the other host by ssh without a password.
+The rails have addresses and MTU 9000; the user may use Docker and enters the other host by ssh, also by name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if ! cmp -s {_NETPLAN}.new {_NETPLAN}; then
 else
     rm {_NETPLAN}.new
 fi
-cat id_ed25519.pub /etc/ssh/ssh_host_ed25519_key.pub
+cat /home/{USER}/.ssh/id_ed25519.pub /etc/ssh/ssh_host_ed25519_key.pub
 """
 _KNOW = f"""set -eu
 umask 077
@@ -35,13 +35,18 @@ while read -r file line; do
 done
 chown {USER}: known_hosts authorized_keys
 """
+_NAMES = """set -eu
+while read -r line; do grep -qxF "$line" /etc/hosts || echo "$line" >> /etc/hosts; done
+"""
 
 
 def netplan(lab: Lab, host: Host) -> str:
     """The host's rails."""
     ports = "".join(
-        f"    {port.netdev}:\n      mtu: 9000\n      dhcp4: false\n      link-local: [ipv4]\n"
-        f"      addresses: [{lab.network.rail_address(port.rail or 0, host.number)}/24]\n" for port in RAILS)
+        f"    {port.netdev}:\n      mtu: 9000\n      dhcp4: false\n      link-local: []\n"
+        f"      addresses: [{lab.network.rail_address(port.rail or 0, host.number)}/24]\n"
+        for port in RAILS
+    )
     return f"network:\n  version: 2\n  renderer: networkd\n  ethernets:\n{ports}"
 
 
@@ -64,10 +69,19 @@ def apply(lab: Lab) -> None:
             key = " ".join(host_keys[other.name].split()[:2])
             lines.append(f"known_hosts {','.join(addresses(lab, other))} {key}")
         _script(host, _KNOW, "\n".join(lines) + "\n")
+        _script(
+            host,
+            _NAMES,
+            "".join(
+                f"{lab.network.address(other.number)} {other.name}\n" for other in lab.hosts if other != host
+            ),
+        )
 
 
 def _script(host: Host, script: str, stdin: str) -> str:
     done = run_in(host, ["sh", "-c", script], stdin)
     if done.returncode != 0:
-        raise LabError(f"cannot cable {host.name}: {(done.stderr.strip() or 'no reason given').splitlines()[-1]}")
+        raise LabError(
+            f"cannot cable {host.name}: {(done.stderr.strip() or 'no reason given').splitlines()[-1]}"
+        )
     return done.stdout

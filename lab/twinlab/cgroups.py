@@ -1,7 +1,7 @@
 """Control groups of a lab: each host is one, its services are one; killing a group leaves nobody behind.
 
-Only the unified (v2) hierarchy gets groups of ours.  On a hybrid machine processes are moved to the top of each
-v1 hierarchy, so that they do not end with the group of the shell that started them.
+Only the unified (v2) hierarchy gets groups of ours.  On a hybrid machine processes are moved to the top of
+each v1 hierarchy, so that they do not end with the group of the shell that started them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ def legacy_roots(mount: Path = MOUNT) -> list[Path]:
     """The tops of the v1 hierarchies, each once."""
     if (mount / "cgroup.controllers").exists() or not mount.is_dir():
         return []
-    return sorted(folder for folder in mount.iterdir()
-                  if folder.name != "unified" and not folder.is_symlink() and (folder / "cgroup.procs").exists())
+    return sorted(
+        folder
+        for folder in mount.iterdir()
+        if folder.name != "unified" and not folder.is_symlink() and (folder / "cgroup.procs").exists()
+    )
 
 
 def _root() -> Path:

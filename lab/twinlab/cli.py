@@ -49,7 +49,11 @@ def _status(options: argparse.Namespace, progress: Progress) -> int:
 
 
 def _env(options: argparse.Namespace, progress: Progress) -> int:
-    print(report.environment(Lab(options.name, state_root(), ownership.remembered_network(state_root(), options.name))))
+    print(
+        report.environment(
+            Lab(options.name, state_root(), ownership.remembered_network(state_root(), options.name))
+        )
+    )
     return 0
 
 
@@ -133,22 +137,32 @@ def _parser() -> argparse.ArgumentParser:
         return sub
 
     verb("up", _up, "build and boot the pair").add_argument(
-        "--cabled", action="store_true", help="with addresses on the rails and ssh between the hosts")
+        "--cabled", action="store_true", help="with addresses on the rails and ssh between the hosts"
+    )
     verb("down", _down, "shut the pair down").add_argument(
-        "--wipe", action="store_true", help="and forget what the hosts have on their disks")
+        "--wipe", action="store_true", help="and forget what the hosts have on their disks"
+    )
     verb("wipe", _wipe, "down, and remove all state; with the last lab also the base and the caches")
     verb("status", _status, "what runs; exit code 1 unless all does")
     verb("env", _env, "paths and addresses for other programs")
-    host_verb("ssh", _ssh, "log in as the user, or run a command").add_argument("command", nargs=argparse.REMAINDER)
-    host_verb("exec", _exec, "run a command as root, without ssh").add_argument("command", nargs=argparse.REMAINDER)
+    host_verb("ssh", _ssh, "log in as the user, or run a command").add_argument(
+        "command", nargs=argparse.REMAINDER
+    )
+    host_verb("exec", _exec, "run a command as root, without ssh").add_argument(
+        "command", nargs=argparse.REMAINDER
+    )
     host_verb("power-cut", _power_cut, "take the power away, at once")
     host_verb("power-on", _power_on, "switch on and wait until booted")
     host_verb("reboot", _reboot, "reboot in good order and wait until booted")
-    for name, run, text in (("cut-rail", _cut_rail, "pull the cable of a rail"),
-                            ("mend-rail", _mend_rail, "put it back")):
+    for name, run, text in (
+        ("cut-rail", _cut_rail, "pull the cable of a rail"),
+        ("mend-rail", _mend_rail, "put it back"),
+    ):
         verb(name, run, text).add_argument("rail", type=int, metavar="N")
-    for name, run, text in (("memory", _memory, "set the GiB available while no engine is loaded"),
-                            ("disk", _disk, "set the GiB free on the host's disk")):
+    for name, run, text in (
+        ("memory", _memory, "set the GiB available while no engine is loaded"),
+        ("disk", _disk, "set the GiB free on the host's disk"),
+    ):
         host_verb(name, run, text).add_argument("gib", type=float, metavar="GIB")
     sub = host_verb("engine", _engine, "set switches of the simulated engine")
     sub.add_argument("--clear", action="store_true", help="forget the switches that are set")

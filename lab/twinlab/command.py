@@ -14,8 +14,14 @@ def attempt(argv: Sequence[str], stdin: str | None = None) -> subprocess.Complet
     A program that is not there answers 127, as in a shell.
     """
     try:
-        return subprocess.run(list(argv), input=stdin, text=True, capture_output=True, check=False,
-                              stdin=subprocess.DEVNULL if stdin is None else None)
+        return subprocess.run(
+            list(argv),
+            input=stdin,
+            text=True,
+            capture_output=True,
+            check=False,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+        )
     except FileNotFoundError:
         return subprocess.CompletedProcess(list(argv), 127, "", f"{argv[0]}: not installed")
 

@@ -30,8 +30,22 @@ def prepare(host: Host) -> None:
     unfinished.unlink(missing_ok=True)
     with unfinished.open("wb") as stream:
         stream.truncate(DISK_GIB * _GIB)
-    run(["mkfs.ext4", "-q", "-F", "-m", "0", "-T", "largefile", "-O", "^has_journal", "-E",
-         "lazy_itable_init=1,nodiscard", str(unfinished)])
+    run(
+        [
+            "mkfs.ext4",
+            "-q",
+            "-F",
+            "-m",
+            "0",
+            "-T",
+            "largefile",
+            "-O",
+            "^has_journal",
+            "-E",
+            "lazy_itable_init=1,nodiscard",
+            str(unfinished),
+        ]
+    )
     unfinished.rename(host.disk_image)
 
 
@@ -69,8 +83,19 @@ def set_free(host: Host, wanted_gib: float) -> None:
 
 def _in_own_mounts(host: Host, script: str, *arguments: str) -> str:
     """Run a script that mounts the disk a second time where only the script sees it."""
-    return run(["unshare", "--mount", "sh", "-c", script, "sh", str(host.disk_image), str(host.folder / "disk"),
-                *arguments])
+    return run(
+        [
+            "unshare",
+            "--mount",
+            "sh",
+            "-c",
+            script,
+            "sh",
+            str(host.disk_image),
+            str(host.folder / "disk"),
+            *arguments,
+        ]
+    )
 
 
 def free_real_gib(folder: Path) -> float:

@@ -12,8 +12,12 @@ RELEASE = "lab"  # the entry that the lab adds to the product's catalogue
 
 def hosts_yml(lab: Lab) -> str:
     """The inventory: group `sparks`, in it the pair, named after the lab."""
-    hosts = "".join(f"          {host.name}: {{ansible_host: {lab.network.address(host.number)}, rank: {host.number - 1}}}\n"
-                    for host in lab.hosts)
+    hosts = "".join(
+        f"          {host.name}:\n"
+        f"            ansible_host: {lab.network.address(host.number)}\n"
+        f"            rank: {host.number - 1}\n"
+        for host in lab.hosts
+    )
     return (
         "---\n"
         "sparks:\n"
@@ -24,7 +28,8 @@ def hosts_yml(lab: Lab) -> str:
         "  vars:\n"
         f"    ansible_user: {USER}\n"
         f"    ansible_ssh_private_key_file: {lab.private_key}\n"
-        f"    ansible_ssh_common_args: -F {lab.ssh_config}\n")
+        f"    ansible_ssh_common_args: -F {lab.ssh_config}\n"
+    )
 
 
 def group(lab: Lab) -> str:
@@ -33,7 +38,7 @@ def group(lab: Lab) -> str:
 
 
 def lab_yml(lab: Lab) -> str:
-    """The product's settings for which the lab differs from real machines: sources, small sizes, short waits."""
+    """The product's settings for which the lab differs from real machines: sources, sizes, waits."""
     return (
         "---\n"
         f"hf_endpoint: {lab.hub_url}\n"
@@ -41,7 +46,8 @@ def lab_yml(lab: Lab) -> str:
         f"release: {RELEASE}\n"
         "model_min_free_gib: 1\n"
         "image_min_free_gib: 1\n"
-        "wait_timeout: 120\n")
+        "wait_timeout: 120\n"
+    )
 
 
 def ssh_config(lab: Lab) -> str:
@@ -49,13 +55,18 @@ def ssh_config(lab: Lab) -> str:
     return "".join(
         f"Host {host.name} {address}\n"
         f"  HostName {address}\n  User {USER}\n  IdentityFile {lab.private_key}\n  IdentitiesOnly yes\n"
-        f"  UserKnownHostsFile {lab.known_hosts}\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n"
-        for host in lab.hosts for address in [lab.network.address(host.number)])
+        f"  UserKnownHostsFile {lab.known_hosts}\n  GlobalKnownHostsFile /dev/null\n"
+        "  StrictHostKeyChecking yes\n"
+        for host in lab.hosts
+        for address in [lab.network.address(host.number)]
+    )
 
 
 def known_hosts(lab: Lab) -> str:
     """One line for each host, by address and name."""
-    return "".join(f"{lab.network.address(host.number)},{host.name} {_host_key(host.layer)}" for host in lab.hosts)
+    return "".join(
+        f"{lab.network.address(host.number)},{host.name} {_host_key(host.layer)}" for host in lab.hosts
+    )
 
 
 def _host_key(layer: Path) -> str:
@@ -68,6 +79,10 @@ def write(lab: Lab) -> None:
     lab.catalogue.mkdir(parents=True, exist_ok=True)
     settings = lab.inventory.parent / "group_vars" / "sparks" / "lab.yml"
     settings.parent.mkdir(parents=True, exist_ok=True)
-    for file, text in ((lab.inventory, hosts_yml(lab)), (settings, lab_yml(lab)),
-                       (lab.ssh_config, ssh_config(lab)), (lab.known_hosts, known_hosts(lab))):
+    for file, text in (
+        (lab.inventory, hosts_yml(lab)),
+        (settings, lab_yml(lab)),
+        (lab.ssh_config, ssh_config(lab)),
+        (lab.known_hosts, known_hosts(lab)),
+    ):
         file.write_text(text)

@@ -1,4 +1,4 @@
-"""The files that lie over the base in one host: its name, keys and addresses, and the lab's shims (hostfiles/)."""
+"""The files that lie over the base in one host: name, keys, addresses, and the lab's shims (hostfiles/)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,18 @@ def write(lab: Lab, host: Host, distribution: Distribution) -> None:
     _identity(layer, host)
     _put(layer / "etc/netplan/01-management.yaml", _management(lab, host), 0o600)
     _put(layer / "etc/apt/sources.list", _apt_sources(lab, distribution))
-    _put(layer / "etc/docker/daemon.json", json.dumps({
-        "default-runtime": "lab", "insecure-registries": [lab.registry],
-        "runtimes": {name: {"path": _RUNTIME} for name in ("lab", "nvidia")}}, indent=2) + "\n")
+    _put(
+        layer / "etc/docker/daemon.json",
+        json.dumps(
+            {
+                "default-runtime": "lab",
+                "insecure-registries": [lab.registry],
+                "runtimes": {name: {"path": _RUNTIME} for name in ("lab", "nvidia")},
+            },
+            indent=2,
+        )
+        + "\n",
+    )
     (layer / "etc/sudoers.d/90-nvidia").chmod(0o440)
     _authorize(lab, layer)
 
@@ -50,8 +59,10 @@ def _identity(layer: Path, host: Host) -> None:
 
 
 def _management(lab: Lab, host: Host) -> str:
-    return (f"network:\n  version: 2\n  renderer: networkd\n  ethernets:\n    {MANAGEMENT}:\n"
-            f"      addresses: [{lab.network.address(host.number)}/24]\n")
+    return (
+        f"network:\n  version: 2\n  renderer: networkd\n  ethernets:\n    {MANAGEMENT}:\n"
+        f"      addresses: [{lab.network.address(host.number)}/24]\n"
+    )
 
 
 def _apt_sources(lab: Lab, distribution: Distribution) -> str:

@@ -93,10 +93,15 @@ class Lab:
     def hosts(self) -> tuple[Host, ...]:
         """The machines, head first."""
         return tuple(
-            Host(name=f"{self.name}-{letter}", number=number, netns=f"lab-{self.name}-{letter}",
-                 folder=self.folder / "hosts" / f"{self.name}-{letter}",
-                 cgroup=f"twinlab/{self.name}/{letter}")
-            for number, letter in enumerate("ab", start=1))
+            Host(
+                name=f"{self.name}-{letter}",
+                number=number,
+                netns=f"lab-{self.name}-{letter}",
+                folder=self.folder / "hosts" / f"{self.name}-{letter}",
+                cgroup=f"twinlab/{self.name}/{letter}",
+            )
+            for number, letter in enumerate("ab", start=1)
+        )
 
     def host(self, name: str) -> Host:
         """The machine of that name; its last letter is enough.  Raises LabError."""

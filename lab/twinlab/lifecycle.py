@@ -35,8 +35,12 @@ def up(root: Path, name: str, cabled: bool, progress: Progress) -> Lab:
 
 def _everything_runs(lab: Lab) -> bool:
     services = control.running(lab)
-    return (network.exists(lab) and all(power.is_on(lab, host) for host in lab.hosts)
-            and bool(services) and all(services.values()))
+    return (
+        network.exists(lab)
+        and all(power.is_on(lab, host) for host in lab.hosts)
+        and bool(services)
+        and all(services.values())
+    )
 
 
 def _start(lab: Lab, distribution: apt_sources.Distribution, tree: Path, progress: Progress) -> None:
@@ -55,13 +59,15 @@ def _start(lab: Lab, distribution: apt_sources.Distribution, tree: Path, progres
         power.shut_down(lab, [host])  # what a broken host may have left
         layer.write(lab, host, distribution)
         power.switch_on(lab, host, tree)
-    progress.say(f"booting {' and '.join(host.name for host in off)}")
+    if off:
+        progress.say(f"booting {' and '.join(host.name for host in off)}")
     inventory.write(lab)
     wait(lab, progress)
 
 
 def wait(lab: Lab, progress: Progress) -> None:
     """Wait until all hosts have booted."""
+
     def one(number: int) -> None:
         host = lab.hosts[number]
         power.wait_until_running(lab, host)
@@ -110,6 +116,7 @@ def down(root: Path, name: str, remove: bool, progress: Progress) -> None:
 def wipe(root: Path, name: str, progress: Progress) -> None:
     """Take one lab down and away; with the last lab also the base, the package cache and the key."""
     down(root, name, True, progress)
-    if root.is_dir() and not any((folder / "block").exists() for folder in root.iterdir()):
-        progress.say(f"removing {root}: no other lab is in it")
-        shutil.rmtree(root)
+    with ownership.waiting_for("the base"):
+        if root.is_dir() and not any((folder / "block").exists() for folder in root.iterdir()):
+            progress.say(f"removing {root}: no other lab is in it")
+            shutil.rmtree(root)

@@ -1,7 +1,7 @@
 """The lab's networks: a bridge for management, and cables between RDMA ports that can be pulled.
 
-Each RDMA port is a veth whose far end lies in a network namespace of its own, the "cable" one, where a bridge per rail
-joins the two ends.  Taking the far ends down is what pulling a cable looks like: the ports stay up and lose carrier.
+Each RDMA port is a veth whose far end lies in a namespace of its own, the "cable" one, where a bridge per
+rail joins the two ends.  With the far ends down the ports stay up and lose carrier: as if the cable was out.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def namespaces(lab: Lab) -> list[str]:
 def exists(lab: Lab) -> bool:
     """Whether every part of the network is there."""
     return Path("/sys/class/net", lab.bridge).exists() and all(
-        Path("/run/netns", name).exists() for name in namespaces(lab))
+        Path("/run/netns", name).exists() for name in namespaces(lab)
+    )
 
 
 def create(lab: Lab) -> None:
@@ -51,9 +52,22 @@ def create(lab: Lab) -> None:
     ip("link", "add", lab.bridge, "type", "bridge")
     ip("addr", "add", f"{lab.network.gateway}/24", "dev", lab.bridge)
     ip("link", "set", lab.bridge, "up")
-    run(["ip", "netns", "exec", lab.cable_netns, "sysctl", "-q", "-w", "net.ipv6.conf.default.disable_ipv6=1"])
+    run(
+        ["ip", "netns", "exec", lab.cable_netns, "sysctl", "-q", "-w", "net.ipv6.conf.default.disable_ipv6=1"]
+    )
     for rail in range(1, len(RAILS) + 1):
-        ip("link", "add", f"rail{rail}", "mtu", _JUMBO, "type", "bridge", "mcast_snooping", "0", netns=lab.cable_netns)
+        ip(
+            "link",
+            "add",
+            f"rail{rail}",
+            "mtu",
+            _JUMBO,
+            "type",
+            "bridge",
+            "mcast_snooping",
+            "0",
+            netns=lab.cable_netns,
+        )
         ip("link", "set", f"rail{rail}", "up", netns=lab.cable_netns)
     for host in lab.hosts:
         _connect(lab, host)
@@ -61,16 +75,46 @@ def create(lab: Lab) -> None:
 
 def _connect(lab: Lab, host: Host) -> None:
     """Give a host its ports."""
-    outer = f"{lab.bridge}-{host.letter}"
-    ip("link", "add", outer, "type", "veth", "peer", "name", MANAGEMENT, "netns", host.netns,
-       "address", mac(host.number, 1))
+    outer = outer_end(lab, host)
+    ip(
+        "link",
+        "add",
+        outer,
+        "type",
+        "veth",
+        "peer",
+        "name",
+        MANAGEMENT,
+        "netns",
+        host.netns,
+        "address",
+        mac(host.number, 1),
+    )
     ip("link", "set", outer, "master", lab.bridge, "up")
     for port in PORTS:
         far = far_end(host, port.mac_index)
-        ip("link", "add", port.netdev, "address", mac(host.number, port.mac_index), "type", "veth",
-           "peer", "name", far, "netns", lab.cable_netns, netns=host.netns)
+        ip(
+            "link",
+            "add",
+            port.netdev,
+            "address",
+            mac(host.number, port.mac_index),
+            "type",
+            "veth",
+            "peer",
+            "name",
+            far,
+            "netns",
+            lab.cable_netns,
+            netns=host.netns,
+        )
         if port.rail is not None:
             ip("link", "set", far, "mtu", _JUMBO, "master", f"rail{port.rail}", netns=lab.cable_netns)
+
+
+def outer_end(lab: Lab, host: Host) -> str:
+    """The name, on the controller, of what a host's management port is plugged into."""
+    return f"{lab.bridge}-{host.letter}"
 
 
 def far_end(host: Host, mac_index: int) -> str:
@@ -80,11 +124,13 @@ def far_end(host: Host, mac_index: int) -> str:
 
 def delete(lab: Lab) -> None:
     """Take the networks away, also half-built ones."""
+    # By hand and first: those of a namespace would go only some time after it.
+    for link in (*(outer_end(lab, host) for host in lab.hosts), lab.bridge):
+        if Path("/sys/class/net", link).exists():
+            ip("link", "del", link)
     for name in namespaces(lab):
         if Path("/run/netns", name).exists():
             ip("netns", "del", name)
-    if Path("/sys/class/net", lab.bridge).exists():
-        ip("link", "del", lab.bridge)
 
 
 def reset_ports(host: Host) -> None:
@@ -101,5 +147,8 @@ def reset_ports(host: Host) -> None:
 
 def addresses_of_this_machine() -> list[str]:
     """Every IPv4 address of the controller, in CIDR form."""
-    return [f"{entry['local']}/{entry['prefixlen']}"
-            for link in ip_json("-4", "addr") for entry in link.get("addr_info", [])]
+    return [
+        f"{entry['local']}/{entry['prefixlen']}"
+        for link in ip_json("-4", "addr")
+        for entry in link.get("addr_info", [])
+    ]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import TextIO
 
 from . import cgroups, network, subnets
 from .errors import LabError, Refusal
@@ -53,9 +54,12 @@ def claim(root: Path, name: str) -> Lab:
         raise Refusal(f"a lab named {name} is up from {held}: `lab down` there, or use --name")
     block_file = root / name / "block"
     remembered = int(block_file.read_text()) if block_file.exists() else None
-    with _locked(RECORDS / ".networks.lock", "networks"):
-        taken = {int(record["block"]) for file in RECORDS.glob("*.json")
-                 if file != _record(name) and (record := _read(file)) is not None}
+    with waiting_for("the networks"):
+        taken = {
+            int(record["block"])
+            for file in RECORDS.glob("*.json")
+            if file != _record(name) and (record := _read(file)) is not None
+        }
         if held is None:
             taken |= subnets.blocks_in_use(network.addresses_of_this_machine())
         chosen = subnets.choose(name, taken, remembered)
@@ -73,24 +77,29 @@ def release(lab: Lab) -> None:
 @contextmanager
 def locked(name: str, verb: str) -> Iterator[None]:
     """Hold the lab of that name for one verb.  Raises Refusal naming the holder when another has it."""
-    with _locked(RECORDS / f"{name}.lock", f"lab {name}", verb):
-        yield
-
-
-@contextmanager
-def _locked(file: Path, what: str, verb: str = "") -> Iterator[None]:
-    RECORDS.mkdir(parents=True, exist_ok=True)
-    with file.open("a+") as stream:
+    with _lock_file(name) as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if not verb:  # short work of another lab: wait for it
-                fcntl.flock(stream, fcntl.LOCK_EX)
-            else:
-                stream.seek(0)
-                raise Refusal(f"{what} is busy: {stream.read().strip()}") from None
+            raise Refusal(f"lab {name} is busy: {stream.read().strip()}") from None
         stream.truncate(0)
         stream.write(f"`lab {verb}` since {datetime.now():%H:%M:%S}, pid {os.getpid()}\n")
         stream.flush()
         yield
         stream.truncate(0)
+
+
+@contextmanager
+def waiting_for(what: str) -> Iterator[None]:
+    """Hold what all labs share, after whoever has it now."""
+    with _lock_file(f".{what.replace(' ', '-')}") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _lock_file(name: str) -> TextIO:
+    """Open a lock's file; closing it gives the lock back, however we end."""
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    stream = (RECORDS / f"{name}.lock").open("a+")
+    stream.seek(0)
+    return stream

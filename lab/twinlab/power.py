@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -43,10 +44,13 @@ def switch_on(lab: Lab, host: Host, base: Path) -> None:
     for name in ("engine", "ib", "pci", "netdev"):
         (host.folder / name).mkdir(parents=True, exist_ok=True)
     disk.prepare(host)
+    (host.engine / ".gpu-uuid").write_text(f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, host.name)}\n")
     if not host.memory_setting.exists():
         set_memory(host, MEMORY_AVAILABLE_GIB)
     host.init_pid.unlink(missing_ok=True)
-    processes.spawn(lab, supervisor_name(host), processes.python("supervisor", lab.name, host.name, str(base)))
+    processes.spawn(
+        lab, supervisor_name(host), processes.python("supervisor", lab.name, host.name, str(base))
+    )
 
 
 def set_memory(host: Host, gib: float) -> None:
@@ -88,7 +92,9 @@ def reboot(host: Host) -> None:
     end = time.monotonic() + _SHUTDOWN_TIMEOUT
     while init_pid(host) in (before, None):
         if time.monotonic() > end:
-            raise LabError(f"{host.name} did not reboot in {_SHUTDOWN_TIMEOUT:.0f} s: see {host.folder}/console.log")
+            raise LabError(
+                f"{host.name} did not reboot in {_SHUTDOWN_TIMEOUT:.0f} s: see {host.folder}/console.log"
+            )
         time.sleep(0.1)
 
 
@@ -111,8 +117,22 @@ def command_in(host: Host, argv: Sequence[str]) -> list[str]:
     pid = init_pid(host)
     if pid is None:
         raise LabError(f"{host.name} is off: `lab power-on {host.name}`")
-    return ["nsenter", f"--target={pid}", "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "env", "-i",
-            f"PATH={_PATH}", "HOME=/root", f"TERM={os.environ.get('TERM', 'dumb')}", *argv]
+    return [
+        "nsenter",
+        f"--target={pid}",
+        "--mount",
+        "--uts",
+        "--ipc",
+        "--net",
+        "--pid",
+        "--cgroup",
+        "env",
+        "-i",
+        f"PATH={_PATH}",
+        "HOME=/root",
+        f"TERM={os.environ.get('TERM', 'dumb')}",
+        *argv,
+    ]
 
 
 def run_in(host: Host, argv: Sequence[str], stdin: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -126,14 +146,20 @@ def wait_until_running(lab: Lab, host: Host) -> None:
     state = "no init"
     while time.monotonic() < end:
         if not processes.alive(lab, supervisor_name(host)):
-            raise LabError(f"{host.name} went off while booting: see {host.folder}/console.log; "
-                           f"{processes.last_line(lab, supervisor_name(host))}")
+            raise LabError(
+                f"{host.name} went off while booting: see {host.folder}/console.log; "
+                f"{processes.last_line(lab, supervisor_name(host))}"
+            )
         if init_pid(host) is not None:
             state = run_in(host, ["systemctl", "is-system-running", "--wait"]).stdout.strip()
             if state == "degraded":
-                failed = run_in(host, ["systemctl", "--failed", "--plain", "--no-legend"]).stdout.split("\n")[0]
+                failed = run_in(host, ["systemctl", "--failed", "--plain", "--no-legend"]).stdout.split("\n")[
+                    0
+                ]
                 raise LabError(f"{host.name} is up, but: {failed.strip()}")
             if state == "running" and run_in(host, ["docker", "info"]).returncode == 0:
                 return
         time.sleep(0.1)
-    raise LabError(f"{host.name} is not up after {_BOOT_TIMEOUT:.0f} s ({state}): see {host.folder}/console.log")
+    raise LabError(
+        f"{host.name} is not up after {_BOOT_TIMEOUT:.0f} s ({state}): see {host.folder}/console.log"
+    )

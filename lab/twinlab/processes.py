@@ -1,4 +1,4 @@
-"""The lab's own processes on the controller: started apart from the shell, found again by pid and start time."""
+"""The lab's own processes on the controller: started apart from the shell, found by pid and start time."""
 
 from __future__ import annotations
 
@@ -53,8 +53,15 @@ def spawn(lab: Lab, name: str, argv: Sequence[str], cgroup: str | None = None) -
     lab.logs.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "TWINSERVE_LAB": str(lab.root)}
     with (lab.logs / f"{name}.log").open("ab") as log:
-        child = subprocess.Popen(list(argv), start_new_session=True, stdin=subprocess.DEVNULL, stdout=log,
-                                 stderr=log, cwd="/", env=environment)
+        child = subprocess.Popen(
+            list(argv),
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env=environment,
+        )
     cgroups.add(group, child.pid)
     write_pid(lab.pids / name, child.pid)
     return child.pid

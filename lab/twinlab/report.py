@@ -31,13 +31,22 @@ def status(lab: Lab) -> str:
     if pulled := cables.pulled(lab):
         lines.append(f"cables out: rail {', '.join(str(rail) for rail in sorted(pulled))}")
     services = control.running(lab)
-    lines.append("services  " + ", ".join(f"{name}{'' if runs else ' DEAD'}" for name, runs in services.items()))
+    lines.append(
+        "services  " + ", ".join(f"{name}{'' if runs else ' DEAD'}" for name, runs in services.items())
+    )
     return "\n".join(lines)
 
 
 def environment(lab: Lab) -> str:
     """For programs: NAME=value lines."""
-    values = {"LAB_NAME": lab.name, "LAB_INVENTORY": lab.inventory, "LAB_SSH_CONFIG": lab.ssh_config,
-              "LAB_GATEWAY": lab.network.gateway, "LAB_HUB": lab.hub_url, "LAB_REGISTRY": lab.registry,
-              "LAB_CATALOGUE": lab.catalogue, "LAB_HUB_ROOT": lab.hub}
+    values = {
+        "LAB_NAME": lab.name,
+        "LAB_INVENTORY": lab.inventory,
+        "LAB_SSH_CONFIG": lab.ssh_config,
+        "LAB_GATEWAY": lab.network.gateway,
+        "LAB_HUB": lab.hub_url,
+        "LAB_REGISTRY": lab.registry,
+        "LAB_CATALOGUE": lab.catalogue,
+        "LAB_HUB_ROOT": lab.hub,
+    }
     return "\n".join(f"{name}={value}" for name, value in values.items())

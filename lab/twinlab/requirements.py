@@ -16,9 +16,17 @@ from .layout import APT_PORT, HUB_PORT, REGISTRY_PORT
 from .progress import Progress
 
 # program -> Debian package
-_PROGRAMS = {"mmdebstrap": "mmdebstrap", "docker-registry": "docker-registry", "ip": "iproute2",
-             "unshare": "util-linux", "nsenter": "util-linux", "mkfs.ext4": "e2fsprogs", "ssh": "openssh-client",
-             "ssh-keygen": "openssh-client", "sysctl": "procps"}
+_PROGRAMS = {
+    "mmdebstrap": "mmdebstrap",
+    "docker-registry": "docker-registry",
+    "ip": "iproute2",
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+    "mkfs.ext4": "e2fsprogs",
+    "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
+    "sysctl": "procps",
+}
 _GIB_FOR_NEW_LAB = 6.0
 _GIB_TO_RUN = 2.0
 _IP_FREEBIND = 15  # of linux/in.h: bind to an address that is not there yet
@@ -34,7 +42,9 @@ def machine_reason() -> str | None:
         return "needs apt, to build the hosts from packages"
     if cgroups.unified_root() is None:
         return "needs a cgroup v2 hierarchy under /sys/fs/cgroup"
-    tried = attempt(["unshare", "--mount", "--net", "--pid", "--cgroup", "--fork", "mount", "-t", "tmpfs", "lab", "/mnt"])
+    tried = attempt(
+        ["unshare", "--mount", "--net", "--pid", "--cgroup", "--fork", "mount", "-t", "tmpfs", "lab", "/mnt"]
+    )
     if tried.returncode != 0:
         return f"may not make namespaces here: {tried.stderr.strip()}"
     return None
@@ -47,8 +57,10 @@ def folder_reason(root: Path, base_is_built: bool) -> str | None:
     free = disk.free_real_gib(root)
     if free < needed:
         return f"needs {needed:g} GiB free in {root}, which has {free:.1f}"
-    script = ('cd "$1" && mkdir -p .try/low .try/up .try/work .try/all && '
-              "mount -t overlay overlay -o lowerdir=.try/low,upperdir=.try/up,workdir=.try/work .try/all")
+    script = (
+        'cd "$1" && mkdir -p .try/low .try/up .try/work .try/all && '
+        "mount -t overlay overlay -o lowerdir=.try/low,upperdir=.try/up,workdir=.try/work .try/all"
+    )
     tried = attempt(["unshare", "--mount", "sh", "-c", script, "sh", str(root)])
     shutil.rmtree(root / ".try", ignore_errors=True)
     if tried.returncode != 0:

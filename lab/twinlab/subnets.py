@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .errors import Refusal
 
-_RANGE = ipaddress.ip_network("198.18.0.0/15")
+_RANGE = ipaddress.IPv4Network("198.18.0.0/15")
 _BLOCKS = list(_RANGE.subnets(new_prefix=22))
 
 

@@ -56,10 +56,28 @@ def _boot(host: Host, base: Path) -> tuple[int, int]:
         os.setsid()
         _die_with_parent()
         os.read(ready, 1)  # wait until we are in the host's group: the cgroup namespace begins there
-        os.execvp("nsenter", [
-            "nsenter", f"--net=/run/netns/{host.netns}", "unshare", "--mount", "--uts", "--ipc", "--pid", "--cgroup",
-            "--fork", "--kill-child", "--propagation", "private", str(PACKAGE / "boot.sh"), host.name,
-            str(host.folder), str(base), os.ttyname(tty)])
+        os.execvp(
+            "nsenter",
+            [
+                "nsenter",
+                f"--net=/run/netns/{host.netns}",
+                "unshare",
+                "--mount",
+                "--uts",
+                "--ipc",
+                "--pid",
+                "--cgroup",
+                "--fork",
+                "--kill-child",
+                "--propagation",
+                "private",
+                str(PACKAGE / "boot.sh"),
+                host.name,
+                str(host.folder),
+                str(base),
+                os.ttyname(tty),
+            ],
+        )
     cgroups.create(host.cgroup)
     cgroups.add(host.cgroup, pid)
     os.close(ready)
@@ -74,7 +92,9 @@ def _child_of(pid: int) -> int | None:
     if children.exists():
         listed = children.read_text().split()
     else:
-        listed = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout.split()
+        listed = subprocess.run(
+            ["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False
+        ).stdout.split()
     return int(listed[0]) if listed else None
 
 

@@ -1,4 +1,4 @@
-"""The rails' cables: which far ends carry a signal, given the ports' state and the cables that were pulled."""
+"""The rails' cables: which far ends carry a signal, given the ports and the cables that were pulled."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ def far_ends_up(port_up: Mapping[tuple[int, int], bool], cut: Collection[int]) -
     A port has one while the cable is in and every other port on the cable is up.
     """
     return {
-        (host, rail): rail not in cut and all(
-            up for (other, its_rail), up in port_up.items() if its_rail == rail and other != host)
-        for host, rail in port_up}
+        (host, rail): rail not in cut
+        and all(up for (other, its_rail), up in port_up.items() if its_rail == rail and other != host)
+        for host, rail in port_up
+    }
 
 
 def pulled(lab: Lab) -> set[int]:
@@ -60,7 +61,9 @@ def port_summary(host: Host) -> list[str]:
     links = {link["ifname"]: link for link in ip_json("addr", netns=host.netns)}
     for port in RAILS:
         link = links.get(port.netdev, {"flags": [], "addr_info": []})
-        state = "carrier" if "LOWER_UP" in link["flags"] else "no carrier" if "UP" in link["flags"] else "down"
+        state = (
+            "carrier" if "LOWER_UP" in link["flags"] else "no carrier" if "UP" in link["flags"] else "down"
+        )
         addresses = " ".join(entry["local"] for entry in link["addr_info"] if entry["family"] == "inet")
         lines.append(f"{port.netdev} {state}, mtu {link.get('mtu')}{', ' + addresses if addresses else ''}")
     return lines

@@ -38,8 +38,8 @@ def link_local(mac: str) -> str:
 def update(table: dict[int, Gid], mac: str, addresses: Iterable[str]) -> dict[int, Gid]:
     """The table after the port's addresses became `addresses`.
 
-    Slots 0 and 1 are the link-local GID.  Every address has a v1 and a v2 entry.  Entries that stay keep their slot, a
-    freed slot is a hole, and a new entry takes the lowest free one.
+    Slots 0 and 1 are the link-local GID.  Every address has a v1 and a v2 entry.  Entries that stay keep
+    their slot, a freed slot is a hole, and a new entry takes the lowest free one.
     """
     own = link_local(mac)
     wanted = [Gid(own, V1), Gid(own, V2)]

@@ -22,6 +22,13 @@ from .sysfs import PortTree
 _TICK = 0.5  # seconds between looks at what sends no events: the engine's memory, the cables' flags
 
 
+def is_engine(words: list[bytes]) -> bool:
+    """Whether a command line is the engine's own, and not that of a client or launcher which names it."""
+    if Path(words[0].decode(errors="replace")).name.startswith(("docker", "sudo")):
+        return False
+    return b"serve" in words and any(b"tensorfold" in word for word in words[:3])
+
+
 def engine_runs(host: Host) -> bool:
     """Whether a process of the host is the engine, by its command line."""
     for pid in cgroups.pids(host.cgroup):
@@ -29,7 +36,7 @@ def engine_runs(host: Host) -> bool:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if b"serve" in words and any(b"tensorfold" in word for word in words):
+        if is_engine(words):
             return True
     return False
 
@@ -91,8 +98,10 @@ def main(argv: list[str]) -> int:
     """Run for the lab of that name until the network goes or SIGTERM comes."""
     name = check_name(argv[0])
     lab = Lab(name, state_root(), remembered_network(state_root(), name))
-    monitors = [subprocess.Popen(["ip", "-n", netns, "monitor", "link", "address"], stdout=subprocess.PIPE)
-                for netns in namespaces(lab)]
+    monitors = [
+        subprocess.Popen(["ip", "-n", netns, "monitor", "link", "address"], stdout=subprocess.PIPE)
+        for netns in namespaces(lab)
+    ]
 
     def end(number: int, frame: FrameType | None) -> None:
         raise SystemExit(0)

@@ -1,6 +1,6 @@
-"""The folders that a host sees as /sys/class/infiniband, as its ConnectX PCI devices, and on top of its netdevs.
+"""What a host sees as /sys/class/infiniband, as its ConnectX PCI devices, and on top of its netdevs.
 
-They are written by the controller and read-only in the host.  Every file is renamed into place: a reader never sees half.
+Written by the controller, read-only in the host.  Every file is renamed into place: a reader never sees half.
 """
 
 from __future__ import annotations
@@ -14,8 +14,13 @@ from . import gids
 
 # What the kernel answers for the type and device of an empty slot is an error, EINVAL; so does this file.
 _EINVAL = "/sys/class/net/lo/speed"
-_PCI_VALUES = {"vendor": "0x15b3", "device": "0x1021", "numa_node": "-1", "current_link_width": "4",
-               "current_link_speed": "32.0 GT/s PCIe"}
+_PCI_VALUES = {
+    "vendor": "0x15b3",
+    "device": "0x1021",
+    "numa_node": "-1",
+    "current_link_width": "4",
+    "current_link_speed": "32.0 GT/s PCIe",
+}
 
 
 def _put(file: Path, text: str) -> None:
@@ -62,15 +67,29 @@ class PortTree:
         port, hca = self._port, self._hca
         part = mac.split(":")
         guid = f"{part[0]}{part[1]}:{part[2]}03:00{part[3]}:{part[4]}{part[5]}"
-        _values(hca, {"node_type": "1: CA", "fw_ver": "28.45.4028", "hca_type": "MT4129", "node_guid": guid,
-                      "board_id": "NVD0000000087", "sys_image_guid": guid,
-                      "node_desc": f"{self._host.name} {port.hca}"})
-        _values(hca / "ports/1", {"link_layer": "Ethernet", "lid": "0x0", "sm_lid": "0x0", "cap_mask": "0x00010000"})
+        _values(
+            hca,
+            {
+                "node_type": "1: CA",
+                "fw_ver": "28.45.4028",
+                "hca_type": "MT4129",
+                "node_guid": guid,
+                "board_id": "NVD0000000087",
+                "sys_image_guid": guid,
+                "node_desc": f"{self._host.name} {port.hca}",
+            },
+        )
+        _values(
+            hca / "ports/1",
+            {"link_layer": "Ethernet", "lid": "0x0", "sm_lid": "0x0", "cap_mask": "0x00010000"},
+        )
         _link(hca / "device", f"/sys/class/lab/{port.pci}")
         pci = self._host.folder / "pci" / port.pci
         _values(pci, {**_PCI_VALUES, "uevent": f"DRIVER=mlx5_core\nPCI_SLOT_NAME={port.pci}"})
-        for name, entry, target in (("infiniband", port.hca, f"/sys/class/infiniband/{port.hca}"),
-                                    ("net", port.netdev, f"/sys/class/net/{port.netdev}")):
+        for name, entry, target in (
+            ("infiniband", port.hca, f"/sys/class/infiniband/{port.hca}"),
+            ("net", port.netdev, f"/sys/class/net/{port.netdev}"),
+        ):
             (pci / name).mkdir(exist_ok=True)
             _link(pci / name / entry, target)
         (pci.parent / "mlx5_core").mkdir(exist_ok=True)
@@ -82,10 +101,14 @@ class PortTree:
         _link(netdev / "device", f"../../../../class/lab/{port.pci}")
 
     def _draw_state(self, carrier: bool) -> None:
-        _values(self._hca / "ports/1", {
-            "state": "4: ACTIVE" if carrier else "1: DOWN",
-            "phys_state": "5: LinkUp" if carrier else "3: Disabled",
-            "rate": "200 Gb/sec (4X HDR)" if carrier else "40 Gb/sec (4X QDR)"})
+        _values(
+            self._hca / "ports/1",
+            {
+                "state": "4: ACTIVE" if carrier else "1: DOWN",
+                "phys_state": "5: LinkUp" if carrier else "3: Disabled",
+                "rate": "200 Gb/sec (4X HDR)" if carrier else "40 Gb/sec (4X QDR)",
+            },
+        )
 
     def _draw_gids(self) -> None:
         port = self._hca / "ports/1"

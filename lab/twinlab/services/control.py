@@ -22,14 +22,31 @@ def commands(lab: Lab, distribution: Distribution) -> dict[str, list[str]]:
     gateway = lab.network.gateway
     wanted = {
         "simulator": processes.python("machine.simulator", lab.name),
-        "apt": processes.python("services.apt_mirror", "--listen", gateway, "--port", str(APT_PORT), "--cache",
-                                str(lab.root / "apt"), *(source.uri for source in distribution.sources)),
+        "apt": processes.python(
+            "services.apt_mirror",
+            "--listen",
+            gateway,
+            "--port",
+            str(APT_PORT),
+            "--cache",
+            str(lab.root / "apt"),
+            *(source.uri for source in distribution.sources),
+        ),
         "registry": registry.write_config(lab),
     }
     if importlib.util.find_spec("twinlab.services.hub") is not None:
         lab.hub.mkdir(parents=True, exist_ok=True)
-        wanted["hub"] = processes.python("services.hub", "--listen", gateway, "--port", str(HUB_PORT), "--root",
-                                         str(lab.hub), "--log", str(lab.logs / "hub-requests.log"))
+        wanted["hub"] = processes.python(
+            "services.hub",
+            "--listen",
+            gateway,
+            "--port",
+            str(HUB_PORT),
+            "--root",
+            str(lab.hub),
+            "--log",
+            str(lab.logs / "hub-requests.log"),
+        )
     return wanted
 
 
@@ -81,6 +98,9 @@ def _answers(address: str, port: int) -> bool:
 
 
 def _devices_drawn(lab: Lab) -> bool:
-    return all((host.folder / "netdev" / port.netdev / "device").is_symlink()
-               and (host.folder / "ib" / port.hca / "ports/1/gids").is_dir()
-               for host in lab.hosts for port in PORTS)
+    return all(
+        (host.folder / "netdev" / port.netdev / "device").is_symlink()
+        and (host.folder / "ib" / port.hca / "ports/1/gids").is_dir()
+        for host in lab.hosts
+        for port in PORTS
+    )

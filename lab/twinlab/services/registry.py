@@ -20,4 +20,10 @@ def write_config(lab: Lab) -> list[str]:
     lab.registry_storage.mkdir(parents=True, exist_ok=True)
     file = lab.folder / "registry.json"
     file.write_text(json.dumps(config, indent=2) + "\n")
-    return ["env", *(f"{key}={value}" for key, value in _UNTRACED.items()), "docker-registry", "serve", str(file)]
+    return [
+        "env",
+        *(f"{key}={value}" for key, value in _UNTRACED.items()),
+        "docker-registry",
+        "serve",
+        str(file),
+    ]
