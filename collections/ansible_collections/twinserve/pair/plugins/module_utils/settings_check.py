@@ -45,9 +45,9 @@ def resolve(
     """Settings from `raw`, in which what is null or empty counts as not set."""
     specs = narrowed_specs(specs, release)
     result = Resolved()
-    for name, value in raw.items():
-        if name in specs and is_set(value):
-            _take(result, specs[name], value)
+    for name, spec in specs.items():
+        if is_set(raw.get(name)):
+            _take(result, spec, raw[name])
     refused = {name for name, value in raw.items() if is_set(value)} - set(result.values)
     result.given = frozenset(result.values)
     _fill_defaults(result, specs, release, refused)

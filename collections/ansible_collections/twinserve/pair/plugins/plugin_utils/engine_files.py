@@ -42,7 +42,7 @@ def engine_names(engines: Path = ENGINES) -> list[str]:
 def load_product(name: str, catalogue: Sequence[str] = (), engines: Path = ENGINES) -> Product:
     """Everything about engine `name`, with the entries of more catalogue folders.
 
-    Raises CatalogueError for folders that do not exist, names that are there twice, entries that lead nowhere.
+    Raises CatalogueError for folders that do not exist, names that are there twice, dead ends.
     """
     common = read_yaml(engines / "common" / "settings.yml")
     own = read_yaml(engines / name / "settings.yml")

@@ -45,7 +45,7 @@ def check_host(
     environment: Iterable[str] = (),
     engines: Path = ENGINES,
 ) -> Outcome:
-    """Check host `host`; `raw` has the settings that each host of the pair sets, `variables` all its names."""
+    """Check host `host`; `raw` has the settings that each host sets, `variables` all its names."""
     outcome = Outcome()
     own = raw[host]
     outcome.faults += _strange_names(variables[host], variables[pair.hosts[0]], setting_names(engines))
