@@ -42,7 +42,7 @@ def _root() -> Path:
     return root
 
 
-def _enable_controllers(folder: Path) -> None:
+def enable_controllers(folder: Path) -> None:
     """Hand the controllers of a group to its children; on a hybrid machine there are none."""
     offered = (folder / "cgroup.controllers").read_text().split()
     enabled = (folder / "cgroup.subtree_control").read_text().split()
@@ -55,7 +55,7 @@ def create(group: str) -> None:
     """Make a group and its parents."""
     folder = _root()
     for part in Path(group).parts:
-        _enable_controllers(folder)
+        enable_controllers(folder)
         folder = folder / part
         folder.mkdir(exist_ok=True)
 

@@ -44,10 +44,28 @@ def lab_yml(lab: Lab) -> str:
         f"hf_endpoint: {lab.hub_url}\n"
         f"catalogue_path:\n  - {lab.catalogue}\n"
         f"release: {RELEASE}\n"
-        "model_min_free_gib: 1\n"
-        "image_min_free_gib: 1\n"
+        "accept_dflash2_license: true\n"
         "wait_timeout: 120\n"
     )
+
+
+def release_yml(image: str, digest: str) -> str:
+    """The release that the lab adds to the product's catalogue: v1.1, from the lab's own sources."""
+    return (
+        "---\n"
+        "extends: v1.1\n"
+        "defaults:\n"
+        f"  image: {image}\n"
+        f"  image_digest: {digest}\n"
+        "  model_min_free_gib: 1\n"
+        "  image_min_free_gib: 1\n"
+    )
+
+
+def write_release(lab: Lab, image: str, digest: str) -> None:
+    """Write it; an image that has changed is then another digest."""
+    lab.catalogue.mkdir(parents=True, exist_ok=True)
+    (lab.catalogue / f"{RELEASE}.yml").write_text(release_yml(image, digest))
 
 
 def ssh_config(lab: Lab) -> str:

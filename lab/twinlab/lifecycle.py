@@ -6,7 +6,19 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from . import apt_sources, base, cabling, cgroups, inventory, layer, network, ownership, power, requirements
+from . import (
+    apt_sources,
+    base,
+    cabling,
+    cgroups,
+    inventory,
+    layer,
+    network,
+    ownership,
+    power,
+    publish,
+    requirements,
+)
 from .errors import LabError
 from .layout import Lab
 from .progress import Progress
@@ -27,6 +39,8 @@ def up(root: Path, name: str, cabled: bool, progress: Progress) -> Lab:
             progress.say(f"lab {name} is up already")
         else:
             _start(lab, distribution, tree, progress)
+        publish.publish(lab, progress)
+        wait(lab, progress)
         if cabled:
             progress.say("cabling: addresses on the rails, ssh between the hosts")
             cabling.apply(lab)
@@ -62,7 +76,6 @@ def _start(lab: Lab, distribution: apt_sources.Distribution, tree: Path, progres
     if off:
         progress.say(f"booting {' and '.join(host.name for host in off)}")
     inventory.write(lab)
-    wait(lab, progress)
 
 
 def wait(lab: Lab, progress: Progress) -> None:

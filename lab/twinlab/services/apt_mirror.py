@@ -15,6 +15,7 @@ import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import BinaryIO
 
 _TIMEOUT = 60.0  # seconds, for the archive to say something
 
@@ -50,14 +51,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         try:
             if file != kept or not kept.exists():
                 self._fetch(url, file)
-            self._send(file)
+            with file.open("rb") as stream:
+                if file != kept:
+                    file.unlink()
+                self._send(stream)
         except urllib.error.HTTPError as error:
             self.send_error(error.code)
         except OSError as error:
             self.send_error(502, str(error))
-        finally:
-            if file != kept:
-                file.unlink(missing_ok=True)
 
     def _fetch(self, url: str, file: Path) -> None:
         part = file.with_name(f"{file.name}.{os.getpid()}-{threading.get_ident()}.part")
@@ -68,12 +69,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         finally:
             part.unlink(missing_ok=True)
 
-    def _send(self, file: Path) -> None:
-        with file.open("rb") as stream:
-            self.send_response(200)
-            self.send_header("Content-Length", str(os.fstat(stream.fileno()).st_size))
-            self.end_headers()
-            shutil.copyfileobj(stream, self.wfile)
+    def _send(self, stream: BinaryIO) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(os.fstat(stream.fileno()).st_size))
+        self.end_headers()
+        shutil.copyfileobj(stream, self.wfile)
 
 
 def main(argv: list[str]) -> int:
