@@ -1,3 +1,3 @@
-"""A simulator of the TensorFold engine image: its command line, environment, log and HTTP contract, without a GPU."""
+"""A simulator of the TensorFold engine: its command line, environment, log and HTTP API, without a GPU."""
 
 __version__ = "0.5.0"
