@@ -27,7 +27,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         host = (task_vars or {}).get("inventory_hostname", "")
         title = str(args.get("title") or args["name"])
         if answer.get("attached"):
-            display.display(f"    {host}: {title} already running since {answer['since']} (pid {answer['pid']}): waiting")
+            display.display(
+                f"    {host}: {title} already running since {answer['since']} (pid {answer['pid']}): waiting"
+            )
         answer = self._follow(answer, args, f"{host}: {title}", task_vars)
         if answer["status"] != "done":
             lines = answer.get("log") or ["no output"]
@@ -51,7 +53,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]
                 shown = now
                 display.display(f"    {title}: {self._progress(answer, args, now - began)}")
             again = {**args, "start": False, "wait": 10}
-            answer = self._execute_module(module_name="twinserve.pair.job", module_args=again, task_vars=task_vars)
+            answer = self._execute_module(
+                module_name="twinserve.pair.job", module_args=again, task_vars=task_vars
+            )
             if answer.get("failed") or answer.get("unreachable"):
                 return {**answer, "status": "lost", "log": [str(answer.get("msg"))]}
         return answer

@@ -39,7 +39,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         answer.update(changed=changed, diff=diff)
         pair = answer["pair"]
         if pair.get("state") != "serving":
-            answer.update(failed=True, msg=f"the pair is down: {pair.get('detail') or pair.get('last_error')}")
+            answer.update(
+                failed=True, msg=f"the pair is down: {pair.get('detail') or pair.get('last_error')}"
+            )
         return {**result, **answer}
 
     def _call(self, args: dict[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:

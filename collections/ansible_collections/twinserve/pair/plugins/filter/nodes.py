@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.twinserve.pair.plugins.module_utils import (
     fabric_plan,
     managed_files,
@@ -17,11 +16,15 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
 )
 
 
-def plan_fabric(nodes: Sequence[dict[str, Any]], names: Sequence[str], settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def plan_fabric(
+    nodes: Sequence[dict[str, Any]], names: Sequence[str], settings: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     """One plan a node, by rank, from all probes of the pair and the settings that concern the link."""
     missing = [name for name, node in zip(names, nodes, strict=True) if not node.get("network")]
     if missing:
-        raise AnsibleFilterError(f"{', '.join(missing)}: the network could not be read (is iproute2 installed?)")
+        raise AnsibleFilterError(
+            f"{', '.join(missing)}: the network could not be read (is iproute2 installed?)"
+        )
     wish = fabric_plan.Wish(
         rails=str(settings["rails"]),
         manage=settings["fabric_manage"],
@@ -51,22 +54,24 @@ def rank_inputs(
     nodes: Sequence[Mapping[str, Any]],
     names: Sequence[str],
     addresses: Sequence[str],
+    settings: Sequence[Mapping[str, Any]],
     plans: Sequence[Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
     """What the rendering of the ranks needs of each node: where things are, and the link that is expected."""
     return [
         {
             "name": name,
-            "home": node["user"]["home"],
             "hf_cache": node["hf"]["home"],
             "kernel_cache": node["kernel_cache"],
             "address": address,
+            "nccl_ib_hca": own["nccl_ib_hca"],
+            "fabric_netdev": own["fabric_netdev"],
             "expected_link": [
                 {"netdev": port["netdev"], "hca": port["hca"], "address": port["address"].split("/")[0]}
                 for port in plan["ports"]
             ],
         }
-        for node, name, address, plan in zip(nodes, names, addresses, plans, strict=True)
+        for node, name, address, own, plan in zip(nodes, names, addresses, settings, plans, strict=True)
     ]
 
 

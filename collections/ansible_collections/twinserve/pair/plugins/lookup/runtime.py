@@ -26,14 +26,15 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.lookup import LookupBase
-
 from ansible_collections.twinserve.pair.plugins.module_utils.runtime_archive import pack
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]
     """Pack the folder beside this one."""
 
-    def run(self, terms: list[str], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[dict[str, str]]:
+    def run(
+        self, terms: list[str], variables: dict[str, Any] | None = None, **kwargs: Any
+    ) -> list[dict[str, str]]:
         """Return the one package; it takes no terms."""
         version, archive = pack(Path(__file__).resolve().parent.parent / "module_utils")
         return [{"version": version, "archive": archive}]

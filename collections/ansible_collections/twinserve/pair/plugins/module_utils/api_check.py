@@ -1,4 +1,4 @@
-"""The short verification of a serving pair: it lists its model, answers one chat request and shows metrics."""
+"""The short check of a serving pair: it lists its model, answers one chat request and shows metrics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,12 @@ def check(base: str, served_name: str, prompt: str, extra: dict[str, Any], max_t
     models = [one["id"] for one in json.loads(call(f"{base}/v1/models", timeout=10))["data"]]
     if served_name not in models:
         raise ApiError(f"{base}/v1/models lists {', '.join(models) or 'nothing'} instead of {served_name}")
-    body = {"model": served_name, "messages": [{"role": "user", "content": prompt}], "max_tokens": max_tokens, **extra}
+    body = {
+        "model": served_name,
+        "messages": [{"role": "user", "content": prompt}],
+        "max_tokens": max_tokens,
+        **extra,
+    }
     began = time.monotonic()
     reply = json.loads(call(f"{base}/v1/chat/completions", body))
     answer = (reply["choices"][0]["message"].get("content") or "").strip()
@@ -42,4 +47,9 @@ def check(base: str, served_name: str, prompt: str, extra: dict[str, Any], max_t
     if "_total" not in call(f"{base}/metrics", timeout=10):
         raise ApiError(f"{base}/metrics shows no counters")
     health = json.loads(call(f"{base}/health", timeout=10) or "{}")
-    return {"models": models, "answer": answer, "seconds": round(time.monotonic() - began, 2), "health": health}
+    return {
+        "models": models,
+        "answer": answer,
+        "seconds": round(time.monotonic() - began, 2),
+        "health": health,
+    }

@@ -1,8 +1,8 @@
 """Which ports face each other, and which addresses they need: pure, from the probes of all nodes of a pair.
 
-A port that already shares a subnet with the port it faces is kept as it is, whoever configured it. What is missing gets
-an address from `subnets` (one a rail, host number = rank + 1) through a netplan file of ours, which leaves each port with
-the service that owns it.
+A port that already shares a subnet with the port it faces is kept as it is, whoever configured it. What is
+missing gets an address from `subnets` (one a rail, host number = rank + 1) through a netplan file of ours,
+which leaves each port with the service that owns it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Port:
 
     @property
     def order(self) -> tuple[int, str, str]:
-        """Cable first (the number after `np` or the PCI function), then the PCI address: twins of a cable stay together."""
+        """Cable (number after `np`, or PCI function), then PCI address: twins of a cable stay together."""
         cable = re.search(r"np(\d+)$", self.netdev)
         function = self.pci.rpartition(".")[2]
         return (int(cable[1]) if cable else int(function or 0, 16), self.pci, self.netdev)
@@ -60,11 +60,11 @@ class Plan:
     netplan: str | None = None
     summary: str = ""
     warnings: list[str] = field(default_factory=list)
-    error: str | None = None
+    error: str = ""
 
 
 def read_ports(node: dict[str, Any]) -> list[Port]:
-    """RDMA ports of a probe, in a fixed order. A device without a netdev cannot carry RoCE and is left out."""
+    """RDMA ports of a probe, in a fixed order. A device without a netdev cannot carry RoCE: left out."""
     links = node["network"]["links"]
     ports = []
     for device in node["devices"]:
@@ -90,7 +90,9 @@ def _plan(nodes: Sequence[dict[str, Any]], names: Sequence[str], wish: Wish) -> 
     every = [read_ports(node) for node in nodes]
     for name, ports in zip(names, every, strict=True):
         if not ports:
-            raise FabricError(f"{name} has no RDMA network device: load mlx5_ib, or check the ConnectX card (lspci, rdma link)")
+            raise FabricError(
+                f"{name} has no RDMA network device: load mlx5_ib, or check the ConnectX card (lspci)"
+            )
     down = _worth_looking(every, wish) if wish.manage else []
     if any(down):
         # Only a port that is up knows whether a cable is in it.
@@ -99,13 +101,16 @@ def _plan(nodes: Sequence[dict[str, Any]], names: Sequence[str], wish: Wish) -> 
     cabled = [[port for port in ports if port.carrier] for ports in every]
     for name, ports, live in zip(names, every, cabled, strict=True):
         if not live:
-            raise FabricError(f"{name}: no RDMA port has a cable with a live other end ({', '.join(p.netdev for p in ports)})")
+            raise FabricError(
+                f"{name}: no RDMA port has a cable with a live other end "
+                f"({', '.join(port.netdev for port in ports)})"
+            )
     facing = _facing(cabled, names, wish)
     return _address(facing, nodes, names, wish)
 
 
 def _worth_looking(every: Sequence[Sequence[Port]], wish: Wish) -> list[list[str]]:
-    """Ports that are down and may be rails: all of them while no rail is known, then only twins of the known ones."""
+    """Ports that are down and may be rails: all while no rail is known, then only twins of the known ones."""
     live = [[port for port in ports if port.carrier] for ports in every]
     known = [ends for ends in zip(*live, strict=False) if _shared_subnet(ends)]
     if len(known) >= (1 if wish.rails == "1" else 2):
@@ -118,7 +123,7 @@ def _worth_looking(every: Sequence[Sequence[Port]], wish: Wish) -> list[list[str
 
 
 def _facing(cabled: list[list[Port]], names: Sequence[str], wish: Wish) -> list[tuple[Port, ...]]:
-    """Ports that face each other, main rail first: by a subnet they already share, else by their place on the card."""
+    """Ports that face each other, main rail first: by a shared subnet, else by their place on the card."""
     if wish.netdev:
         for rank, name in enumerate(names):
             chosen = [port for port in cabled[rank] if port.netdev == wish.netdev]
@@ -136,13 +141,17 @@ def _facing(cabled: list[list[Port]], names: Sequence[str], wish: Wish) -> list[
         if all(partners) and len(rails) < limit:
             rails.append((port, *[partner for partner in partners if partner]))
     if wish.rails == "2" and len(rails) < 2:
-        seen = "; ".join(f"{name}: {', '.join(p.netdev for p in ports)}" for name, ports in zip(names, cabled, strict=True))
-        raise FabricError(f"rails is 2, but only {len(rails)} pair of cabled RDMA ports was found ({seen}); use rails: auto")
+        seen = "; ".join(
+            f"{name}: {', '.join(p.netdev for p in ports)}" for name, ports in zip(names, cabled, strict=True)
+        )
+        raise FabricError(
+            f"rails is 2, but only {len(rails)} pair of cabled RDMA ports was found ({seen}); use rails: auto"
+        )
     return rails
 
 
 def _partner(port: Port, candidates: Sequence[Port]) -> Port | None:
-    """The peer's port in the same subnet, else its first one that shares none of ours and has no address yet."""
+    """The peer's port in the same subnet, else its first one that has no address yet."""
     for candidate in candidates:
         if _shared_subnet((port, candidate)):
             return candidate
@@ -166,7 +175,10 @@ def _address(
         if not kept and not wish.manage:
             where = ", ".join(f"{name} {port.netdev}: {', '.join(port.addresses) or 'no address'}"
                               for name, port in zip(names, ends, strict=True))  # fmt: skip
-            raise FabricError(f"no CX7 subnet shared on rail {number} ({where}); give both ends one, or set fabric_manage: true")
+            raise FabricError(
+                f"no CX7 subnet shared on rail {number} ({where}); "
+                "give both ends one, or set fabric_manage: true"
+            )
         mtus = {port.mtu for port in ends}
         if kept and len(mtus) > 1 and not wish.manage:
             text = ", ".join(f"{name} {port.mtu}" for name, port in zip(names, ends, strict=True))
@@ -199,7 +211,14 @@ def _wanted_port(
     else:
         network = _free_subnet(number, nodes, names, wish)
         address, mtu = f"{network[rank + 1]}/{network.prefixlen}", wish.mtu
-    return {"rail": number, "netdev": port.netdev, "hca": port.hca, "address": address, "mtu": mtu, "kept": keep}
+    return {
+        "rail": number,
+        "netdev": port.netdev,
+        "hca": port.hca,
+        "address": address,
+        "mtu": mtu,
+        "kept": keep,
+    }
 
 
 def _free_subnet(
@@ -207,22 +226,32 @@ def _free_subnet(
 ) -> ipaddress.IPv4Network:
     """The rail's subnet from the settings, refused when a port that is no rail already lives in it."""
     if number >= len(wish.subnets):
-        raise FabricError(f"fabric_subnets has {len(wish.subnets)} entries, rail {number} needs one of its own")
+        raise FabricError(
+            f"fabric_subnets has {len(wish.subnets)} entries, rail {number} needs one of its own"
+        )
     network = ipaddress.IPv4Network(wish.subnets[number])
     if number and network.overlaps(ipaddress.IPv4Network(wish.subnets[0])):
-        raise FabricError(f"rail 0 and rail {number} need different subnets (fabric_subnets: {', '.join(wish.subnets)})")
+        raise FabricError(
+            f"rail 0 and rail {number} need different subnets (fabric_subnets: {', '.join(wish.subnets)})"
+        )
     for name, node in zip(names, nodes, strict=True):
         rdma = {device["netdev"] for device in node["devices"]}
         for netdev, link in node["network"]["links"].items():
             clash = [a for a in link["addresses"] if ipaddress.ip_interface(a).network.overlaps(network)]
             if clash and netdev not in rdma:
-                raise FabricError(f"fabric_subnets {network} overlaps {clash[0]} on {name} {netdev}; choose another subnet")
+                raise FabricError(
+                    f"fabric_subnets {network} overlaps {clash[0]} on {name} {netdev}; choose another subnet"
+                )
     return network
 
 
 def render_netplan(ports: Sequence[dict[str, Any]], owners: dict[str, str | None]) -> str:
     """Our netplan file. The renderer is named for each port, so that no other port changes hands."""
-    lines = ["# Written by Twinserve (role fabric). Other files in this folder are left alone.", "network:", "  version: 2"]
+    lines = [
+        "# Written by Twinserve (role fabric). Other files in this folder are left alone.",
+        "network:",
+        "  version: 2",
+    ]
     lines.append("  ethernets:")
     for port in sorted(ports, key=lambda one: str(one["netdev"])):
         renderer = "NetworkManager" if owners.get(port["netdev"]) == "NetworkManager" else "networkd"

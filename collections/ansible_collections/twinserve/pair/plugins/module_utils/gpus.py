@@ -9,7 +9,7 @@ from .shell import run
 
 @dataclass(frozen=True)
 class Gpus:
-    """Names and UUIDs in the driver's order, its version, and the GiB held by each compute process (None: unknown)."""
+    """Names and UUIDs in the driver's order, its version, GiB by compute process (None: unknown)."""
 
     names: list[str]
     uuids: list[str]
@@ -34,9 +34,11 @@ def parse_processes(text: str) -> dict[str, float | None]:
 
 
 def read_gpus() -> Gpus:
-    """Ask the driver; raises `CommandError` with its last line, e.g. when library and kernel module differ (C-10)."""
+    """Ask the driver. Raises `CommandError` with its last line, e.g. library and module differ (C-10)."""
     names, uuids, driver = parse_gpus(
         run(["nvidia-smi", "--query-gpu=name,uuid,driver_version", "--format=csv,noheader"], timeout=20)
     )
-    used = run(["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"], timeout=20)
+    used = run(
+        ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"], timeout=20
+    )
     return Gpus(names, uuids, driver, parse_processes(used))

@@ -1,8 +1,8 @@
 """A Hugging Face cache on disk: is a pinned snapshot whole, and which files make it up?
 
-Layouts, both seen with huggingface_hub 2.4: `snapshots/<sha>/<path>` links to `../../blobs/<etag>`, which is a file, or a
-link into the shared store `hub/blobs/`. A snapshot is taken for whole only against a manifest that was written after a
-verified download; a folder that merely looks full is not.
+Layouts, both seen with huggingface_hub 2.4: `snapshots/<sha>/<path>` links to `../../blobs/<etag>`, which
+is a file, or a link into the shared store `hub/blobs/`. A snapshot is taken for whole only against a
+manifest that was written after a verified download; a folder that merely looks full is not.
 """
 
 from __future__ import annotations
@@ -51,30 +51,39 @@ def walk(snapshot: Path) -> Iterator[tuple[str, Path]]:
 
 
 def list_snapshot(snapshot: Path) -> dict[str, int]:
-    """Path inside the snapshot -> size in bytes, links followed. Raises FileNotFoundError for a link into nothing."""
+    """Path in the snapshot -> size in bytes, links followed. FileNotFoundError for a link into nothing."""
     return {name: path.stat().st_size for name, path in walk(snapshot)}
 
 
-def hub_tree(hf_home: str, repo: str, revision: str) -> list[dict[str, Any]]:
-    """The hub's own file list as the client stored it (`trees/<sha>.json`); empty for a client that stores none."""
+def hub_list(hf_home: str, repo: str, revision: str) -> dict[str, dict[str, Any]]:
+    """The hub's own file list as the client stored it in `trees/<sha>.json` (format 1 of huggingface_hub 2.4).
+
+    Empty for a client that stores none, or stores it in a way that we do not know.
+    """
     stored = repo_folder(hf_home, repo) / "trees" / f"{revision}.json"
     if not stored.is_file():
-        return []
-    entries: Any = json.loads(stored.read_text())
-    if isinstance(entries, dict):
-        entries = entries.get("entries", [])
-    return [entry for entry in entries if isinstance(entry, dict) and "path" in entry and "size" in entry]
+        return {}
+    tree: Any = json.loads(stored.read_text())
+    return dict(tree["files"]) if tree.get("format_version") == 1 else {}
 
 
 def manifest_from_disk(hf_home: str, repo: str, revision: str) -> dict[str, dict[str, Any]]:
-    """`files` (size by path) and `sha256` (digest by path) that a snapshot must have: the hub's list, else the disk's."""
-    tree = hub_tree(hf_home, repo, revision)
-    if tree:
-        large = {entry["path"]: entry["lfs"] for entry in tree if entry.get("lfs")}
-        digests = {path: lfs.get("sha256") or lfs.get("oid") for path, lfs in large.items()}
-        return {"files": {entry["path"]: int(entry["size"]) for entry in tree},
-                "sha256": {path: digest for path, digest in digests.items() if digest}}  # fmt: skip
-    return {"files": list_snapshot(snapshot_folder(hf_home, repo, revision)), "sha256": {}}
+    """What a snapshot must have: `files` (size by path) and `digests` (`sha256:...` or `git:...` by path).
+
+    Taken from the hub's list; where there is none, from the files that are there, without digests.
+    """
+    listed = hub_list(hf_home, repo, revision)
+    if not listed:
+        return {"files": list_snapshot(snapshot_folder(hf_home, repo, revision)), "digests": {}}
+    return {
+        "files": {path: int(entry.get("lfs_size") or entry["size"]) for path, entry in listed.items()},
+        "digests": {path: _digest(entry) for path, entry in listed.items()},
+    }
+
+
+def _digest(entry: dict[str, Any]) -> str:
+    """Large files are named by their SHA-256, the others by git's own hash of a blob."""
+    return f"sha256:{entry['lfs_sha256']}" if entry.get("lfs_sha256") else f"git:{entry['blob_id']}"
 
 
 def differences(snapshot: Path, expected: dict[str, int]) -> list[str]:
@@ -101,9 +110,9 @@ def snapshot_state(hf_home: str, repo: str, revision: str, manifests: Path = MAN
     return SnapshotState(True, "", len(expected), sum(expected.values()))
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, 4 MiB at a time; a 176 GB snapshot must not pass through memory."""
-    digest = hashlib.sha256()
+def file_digest(path: Path, kind: str) -> str:
+    """Hash a file, 4 MiB at a time; a 176 GB snapshot must not pass through memory. `kind` is `sha256` or `git`."""
+    digest = hashlib.sha256() if kind == "sha256" else hashlib.sha1(b"blob %d\0" % path.stat().st_size)
     with path.open("rb") as stream:
         while chunk := stream.read(4 << 20):
             digest.update(chunk)
@@ -112,18 +121,23 @@ def file_sha256(path: Path) -> str:
 
 def wrong_content(snapshot: Path, digests: dict[str, str]) -> list[str]:
     """Files whose bytes differ from the hub's, right size or not."""
-    return [f"{name} sha256 differs" for name, wanted in sorted(digests.items()) if file_sha256(snapshot / name) != wanted]
+    wrong = []
+    for name, wanted in sorted(digests.items()):
+        kind, _, value = wanted.partition(":")
+        if file_digest(snapshot / name, kind) != value:
+            wrong.append(f"{name} {'sha256' if kind == 'sha256' else 'content'} differs")
+    return wrong
 
 
 def transfer_list(snapshot: Path) -> list[str]:
-    """What a copy of this snapshot needs, relative to the repository's folder: each blob once, then the links."""
+    """What a copy of this snapshot needs, relative to the repository: each blob once, then the links."""
     top = snapshot.parent.parent
     blobs: dict[str, None] = {}
     entries = []
     for _, path in walk(snapshot):
         entries.append(str(path.relative_to(top)))
         if path.is_symlink():
-            # One step only: in the shared layout the blob is itself a link out of this folder, which the copy follows.
+            # One step only: in the shared layout the blob is a link out of this folder; the copy follows it.
             blob = Path(os.path.normpath(path.parent / path.readlink()))
             blobs[str(blob.relative_to(top))] = None
     return [*blobs, *entries]

@@ -1,7 +1,7 @@
 """Container images and the Docker store of a node, told apart by content.
 
-`.Id` is the config digest under overlay2 and the manifest digest under containerd's store, so it never serves to compare
-two nodes: the layers and the configuration do.
+`.Id` is the config digest under overlay2 and the manifest digest under containerd's store, so it never
+serves to compare two nodes: the layers and the configuration do.
 """
 
 from __future__ import annotations
@@ -42,8 +42,10 @@ class Image:
 
 
 def parse_docker_info(info: dict[str, Any]) -> Docker:
-    """Read `docker info`: containerd's image store keeps layers under containerd's root, not under Docker's."""
-    containerd = any("io.containerd.snapshotter" in str(value) for pair in info.get("DriverStatus") or [] for value in pair)
+    """Read `docker info`: containerd's store keeps layers under containerd's root, not under Docker's."""
+    containerd = any(
+        "io.containerd.snapshotter" in str(value) for pair in info.get("DriverStatus") or [] for value in pair
+    )
     return Docker(
         version=str(info.get("ServerVersion", "")),
         store="containerd" if containerd else str(info.get("Driver", "")),
@@ -61,7 +63,12 @@ def parse_image(reference: str, inspected: dict[str, Any]) -> Image:
         "platform": [inspected.get("Os"), inspected.get("Architecture")],
     }
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    return Image(reference, f"sha256:{digest}", str(inspected.get("Architecture", "")), dict(config.get("Labels") or {}))
+    return Image(
+        reference,
+        f"sha256:{digest}",
+        str(inspected.get("Architecture", "")),
+        dict(config.get("Labels") or {}),
+    )
 
 
 def read_docker() -> Docker:
@@ -70,7 +77,7 @@ def read_docker() -> Docker:
 
 
 def read_image(reference: str) -> Image | None:
-    """The image if it is here. Asked by inspect: `docker pull` of a present image still needs the registry."""
+    """The image if it is here. By inspect: `docker pull` of a present image still needs the registry."""
     done = subprocess.run(
         ["docker", "image", "inspect", reference], capture_output=True, text=True, timeout=30, check=False
     )

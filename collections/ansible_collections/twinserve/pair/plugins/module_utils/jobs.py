@@ -1,4 +1,4 @@
-"""Long work on a node as a transient systemd unit: it outlives the ssh session, and a second run attaches to it.
+"""Long work on a node as a transient systemd unit: it outlives ssh sessions, a second run attaches to it.
 
 A download of 176 GB takes hours; a task that holds one ssh channel that long loses it (M-20).
 """
@@ -36,7 +36,7 @@ def unit_name(name: str) -> str:
 
 
 def classify(shown: Mapping[str, str]) -> str:
-    """Translate systemd's words. RemainAfterExit keeps a finished job as active/exited until it is collected."""
+    """Translate systemd's words: RemainAfterExit keeps a finished job active/exited until collected."""
     active, sub = shown.get("ActiveState", "inactive"), shown.get("SubState", "dead")
     if active in ("activating", "deactivating", "reloading") or (active == "active" and sub != "exited"):
         return "running"

@@ -36,7 +36,7 @@ def as_user(user: LoginUser, argv: list[str]) -> list[str]:
 
 
 def hf_home(user: LoginUser, configured: str | None) -> str:
-    """The cache root that holds `hub/`: the setting, else the user's own HF_HOME, else `~/.cache/huggingface`.
+    """The cache root that holds `hub/`: the setting, else the user's HF_HOME, else `~/.cache/huggingface`.
 
     His login shell is asked, since HF_HOME is usually exported in a profile that sudo does not read.
     """
@@ -47,7 +47,7 @@ def hf_home(user: LoginUser, configured: str | None) -> str:
         # A profile may print a greeting: only what follows the last line break is ours.
         answer = run(as_user(user, ["bash", "-lc", script]), timeout=10, env=_login_env(user)).splitlines()
     except CommandError:
-        answer = []  # a broken profile must not stop the deployment; the default is what `hf` itself would use
+        answer = []  # a broken profile must not stop the run; the default is what `hf` itself would use
     return answer[-1] if answer and answer[-1].startswith("/") else f"{user.home}/.cache/huggingface"
 
 
@@ -57,7 +57,12 @@ def expand(path: str, user: LoginUser) -> str:
 
 
 def _login_env(user: LoginUser) -> dict[str, str]:
-    return {"HOME": user.home, "USER": user.name, "LOGNAME": user.name, "PATH": os.defpath + ":/usr/sbin:/sbin"}
+    return {
+        "HOME": user.home,
+        "USER": user.name,
+        "LOGNAME": user.name,
+        "PATH": os.defpath + ":/usr/sbin:/sbin",
+    }
 
 
 def find_hf(user: LoginUser) -> str | None:

@@ -1,7 +1,7 @@
 """How model files travel: from the hub to the head, and from the head over a rail to each worker. Pure.
 
-The download runs as the user who owns the cache, by his own `hf` program or by the one in the engine image; the copy runs
-on the head with a key that can write below the worker's cache and do nothing else.
+The download runs as the user who owns the cache, by his own `hf` program or by the one in the engine image;
+the copy runs on the head with a key that can write below the worker's cache and do nothing else.
 """
 
 from __future__ import annotations

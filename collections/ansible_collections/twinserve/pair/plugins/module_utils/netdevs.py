@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .kernel_files import link_name, names, read_attr, read_int
+from .shell import run
 
 
 @dataclass(frozen=True)
@@ -45,27 +46,40 @@ def netdev_names(root: Path = Path("/")) -> list[str]:
     return names(root / "sys/class/net")
 
 
-def parse_addresses(text: str) -> dict[str, list[str]]:
-    """Parse `ip -j addr` into port name -> IPv4 addresses with prefix length, in the kernel's order.
+def parse_links(text: str) -> dict[str, dict[str, Any]]:
+    """Parse `ip -j addr` by port: IPv4 addresses with length in the kernel's order, MTU, MAC, up, carrier.
 
     Raises ValueError when the text is not what `ip` prints.
     """
-    found: dict[str, list[str]] = {}
+    found = {}
     # `ip` prints `{}` for links that its filters leave out.
-    for entry in json.loads(text or "[]"):
-        if entry.get("ifname"):
-            found[entry["ifname"]] = [
-                f"{info['local']}/{info['prefixlen']}"
-                for info in entry.get("addr_info", [])
-                if info.get("family") == "inet" and not info.get("tentative")
-            ]
+    for link in json.loads(text or "[]"):
+        if link.get("ifname"):
+            flags = link.get("flags", [])
+            found[link["ifname"]] = {
+                "addresses": [
+                    f"{info['local']}/{info['prefixlen']}"
+                    for info in link.get("addr_info", [])
+                    if info.get("family") == "inet" and not info.get("tentative")
+                ],
+                "mtu": link.get("mtu"),
+                "mac": link.get("address"),
+                "up": "UP" in flags,
+                "carrier": "LOWER_UP" in flags,
+            }
     return found
 
 
-def read_addresses() -> dict[str, list[str]]:
-    """Ask `ip` for this node's IPv4 addresses.
+def parse_addresses(text: str) -> dict[str, list[str]]:
+    """Only the IPv4 addresses of `parse_links`."""
+    return {name: link["addresses"] for name, link in parse_links(text).items()}
 
-    Raises OSError, subprocess.SubprocessError or ValueError when it cannot say.
-    """
-    done = subprocess.run(["ip", "-j", "addr"], capture_output=True, text=True, check=True, timeout=20)
-    return parse_addresses(done.stdout)
+
+def read_links() -> dict[str, dict[str, Any]]:
+    """Ask `ip` for this node's ports. Raises CommandError or ValueError when it cannot say."""
+    return parse_links(run(["ip", "-j", "addr"], timeout=20))
+
+
+def read_addresses() -> dict[str, list[str]]:
+    """Only the IPv4 addresses of `read_links`."""
+    return {name: link["addresses"] for name, link in read_links().items()}

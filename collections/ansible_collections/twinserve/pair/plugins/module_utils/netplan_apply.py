@@ -1,13 +1,14 @@
-"""Put a netplan file live on this node, and take it back by ourselves when it costs the management address."""
+"""Put a netplan file live on this node, and take it back when it costs the management address."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .network_owner import parse_addresses
+from .netdevs import read_links
 from .shell import CommandError, run
 
 
@@ -15,22 +16,25 @@ class ApplyError(RuntimeError):
     """The file was not kept; the text says why, and that the state before it is back."""
 
 
-def read_links() -> dict[str, dict[str, Any]]:
-    """Addresses by device, now."""
-    return parse_addresses(run(["ip", "-j", "addr"]))
-
-
 def apply_file(path: Path, content: str, ports: Sequence[dict[str, Any]], management: str | None) -> None:
-    """Write, check as merged, apply, and wait for what was asked; undo everything when the node would be lost."""
+    """Write, check as merged, apply, wait for what was asked; undo it all when the node would be lost."""
     before = path.read_text() if path.is_file() else None
     _write(path, content)
     try:
         run(["netplan", "generate"])
         run(["netplan", "apply"], timeout=60)
         if management:
-            _wait(lambda: _has_address(management), 5, f"management address {management} did not return within 5 s")
+            _wait(
+                lambda: _has_address(management),
+                5,
+                f"management address {management} did not return within 5 s",
+            )
         for port in ports:
-            _wait(lambda port=port: _is_set(port), 15, f"{port['netdev']} did not get {port['address']} within 15 s")
+            _wait(
+                partial(_is_set, port),
+                15,
+                f"{port['netdev']} did not get {port['address']} within 15 s",
+            )
     except (CommandError, ApplyError) as error:
         _restore(path, before)
         raise ApplyError(f"{error}; fabric file rolled back") from error

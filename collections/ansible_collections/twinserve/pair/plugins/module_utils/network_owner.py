@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
+from .netdevs import read_links
 from .shell import run
 
 
-def parse_addresses(text: str) -> dict[str, dict[str, Any]]:
-    """`ip -j addr` by device: IPv4 addresses with their length, MTU, MAC, and whether the port is up and has carrier."""
-    found = {}
-    for link in json.loads(text):
-        flags = link.get("flags", [])
-        found[link["ifname"]] = {
-            "addresses": [f"{a['local']}/{a['prefixlen']}" for a in link.get("addr_info", []) if a["family"] == "inet"],
-            "mtu": link.get("mtu"),
-            "mac": link.get("address"),
-            "up": "UP" in flags,
-            "carrier": "LOWER_UP" in flags,
-        }
-    return found
-
-
 def parse_nmcli(text: str) -> set[str]:
-    """Ports that NetworkManager manages, from `nmcli -t -f DEVICE,STATE device` (colons inside a name are escaped)."""
+    """Ports NetworkManager manages, by `nmcli -t -f DEVICE,STATE device` (colons in names are escaped)."""
     managed = set()
     for line in text.splitlines():
         device, _, state = line.rpartition(":")
@@ -37,7 +22,7 @@ def parse_nmcli(text: str) -> set[str]:
 
 def read_network() -> dict[str, Any]:
     """`links` by device, `managers` by device, and the `netplan` files that name them."""
-    links = parse_addresses(run(["ip", "-j", "addr"]))
+    links = read_links()
     managed: set[str] = set()
     if shutil.which("nmcli") and Path("/run/NetworkManager").is_dir():
         managed = parse_nmcli(run(["nmcli", "-t", "-f", "DEVICE,STATE", "device"]))

@@ -1,4 +1,4 @@
-"""What a node lacks to be a rank: pure, from its probe, the settings and the release. Each fault says what to do."""
+"""What a node lacks to be a rank: pure, from its probe, settings and release. Each fault says what to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def faults(node: Mapping[str, Any], name: str, settings: Mapping[str, Any], release: Mapping[str, Any]) -> list[str]:
+def faults(
+    node: Mapping[str, Any], name: str, settings: Mapping[str, Any], release: Mapping[str, Any]
+) -> list[str]:
     """All faults of the node at once, so that they can be mended in one go."""
     found = [_docker(node), _architecture(node, settings, release), _gpu(node)]
     # A pair that serves has its memory and its files: what counts before a start would stop a healthy one.
@@ -29,10 +31,13 @@ def _docker(node: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _architecture(node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]) -> str | None:
+def _architecture(
+    node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]
+) -> str | None:
     wanted = release.get("architecture")
     if wanted and node["architecture"] != wanted:
-        return f"this machine is {node['architecture']}, release {settings['release']} has an image for {wanted} only"
+        here, release_name = node["architecture"], settings["release"]
+        return f"this machine is {here}, release {release_name} has an image for {wanted} only"
     return None
 
 
@@ -46,7 +51,7 @@ def _gpu(node: Mapping[str, Any]) -> str | None:
 
 
 def _memory(node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]) -> str | None:
-    needed = release.get("memory_needed_gib")
+    needed = (release.get("memory") or {}).get("available_gib")
     memory = node.get("memory")
     if not needed or not memory or settings["allow_low_memory"] or memory["available_gib"] >= needed:
         return None
@@ -66,11 +71,18 @@ def _disk(node: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str | No
     if images and cache and images["device"] == cache["device"]:
         need = image_need + model_need
         if need > cache["free_gb"]:
-            return [f"{cache['free_gb']:.0f} GB free on {cache['path']} for model cache and image store together, {need:.0f} GB needed"]
+            return [
+                f"{cache['free_gb']:.0f} GB free on {cache['path']} for model cache and image store "
+                f"together, {need:.0f} GB needed"
+            ]
         return []
     found: list[str | None] = []
     if images and image_need > images["free_gb"]:
-        found.append(f"image store {images['path']} has {images['free_gb']:.0f} GB free, {image_need:.0f} GB needed")
+        found.append(
+            f"image store {images['path']} has {images['free_gb']:.0f} GB free, {image_need:.0f} GB needed"
+        )
     if cache and model_need > cache["free_gb"]:
-        found.append(f"model cache {cache['path']} has {cache['free_gb']:.0f} GB free, {model_need:.0f} GB needed")
+        found.append(
+            f"model cache {cache['path']} has {cache['free_gb']:.0f} GB free, {model_need:.0f} GB needed"
+        )
     return found

@@ -1,4 +1,4 @@
-"""One look at a node: each reader on its own, so that what one cannot read does not hide what the others can."""
+"""One look at a node: each reader on its own, so that one's failure does not hide what the others see."""
 
 from __future__ import annotations
 
@@ -67,12 +67,13 @@ def _identity(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
         "kernel": platform.release(),
         "user": asdict(user),
         "kernel_cache": login_user.expand(wanted.kernel_cache or "~/.cache/twinserve", user),
-        "tools": {name: shutil.which(name) is not None for name in _TOOLS} | {"twinserve_user": _has_user("twinserve")},
+        "tools": {name: shutil.which(name) is not None for name in _TOOLS}
+        | {"twinserve_user": _has_user("twinserve")},
         "host_key": _first_words(Path("/etc/ssh/ssh_host_ed25519_key.pub")),
         "public_keys": {name: _first_words(_KEYS / f"{name}.pub") for name in ("control", "copy")},
         "authorized": {
-            "control": _text(Path("/var/lib/twinserve/.ssh/authorized_keys")),
-            "copy": _copy_keys(Path(user.home, ".ssh/authorized_keys")),
+            "control": _our_keys(Path("/var/lib/twinserve/.ssh/authorized_keys")),
+            "copy": _our_keys(Path(user.home, ".ssh/authorized_keys")),
         },
         "runtime": _runtime_version(),
     }
@@ -94,12 +95,15 @@ def _image(reference: str | None) -> dict[str, Any] | None:
 
 def _disk(found: dict[str, Any], wanted: Wanted) -> dict[str, Any]:
     """Free space where images and weights really go; the device tells whether they share one filesystem."""
-    places = {"hf_cache": (found.get("hf") or {}).get("home"), "images": (found.get("docker") or {}).get("store_path")}
+    places = {
+        "hf_cache": (found.get("hf") or {}).get("home"),
+        "images": (found.get("docker") or {}).get("store_path"),
+    }
     return {name: _free(Path(path)) for name, path in places.items() if path}
 
 
 def _free(path: Path) -> dict[str, Any]:
-    """Free space for the folder, or for the nearest one above it that exists, in GB (10^9 bytes, as disks are sold)."""
+    """Free space of the folder or the nearest existing one above it, in GB (10^9 bytes)."""
     while not path.exists():
         path = path.parent
     usage = shutil.disk_usage(path)
@@ -118,19 +122,15 @@ def _json(path: Path) -> Any:
     return json.loads(path.read_text()) if path.is_file() else None
 
 
-def _text(path: Path) -> str | None:
-    return path.read_text() if path.is_file() else None
-
-
 def _first_words(path: Path) -> str | None:
     """Type and key of a public key file, without its comment."""
     return " ".join(path.read_text().split()[:2]) if path.is_file() else None
 
 
-def _copy_keys(path: Path) -> list[str]:
-    """Our own lines in the login user's authorized keys; the others are none of our business."""
-    text = _text(path) or ""
-    return [line for line in text.splitlines() if line.endswith("twinserve-copy")]
+def _our_keys(path: Path) -> list[str]:
+    """The lines of ours; others in the login user's file are none of our business."""
+    lines = path.read_text().splitlines() if path.is_file() else []
+    return [line for line in lines if line.endswith((" twinserve-control", " twinserve-copy"))]
 
 
 def _runtime_version() -> str | None:

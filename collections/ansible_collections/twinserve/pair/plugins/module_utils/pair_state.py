@@ -21,8 +21,8 @@ def read_state(path: Path = STATE) -> dict[str, Any] | None:
 
 
 def is_settled(state: dict[str, Any] | None, digest: str | None) -> bool:
-    """Whether waiting longer brings nothing: it serves, or is down, with the configuration that was asked for."""
-    return bool(state) and state.get("state") in FINAL and digest in (None, state.get("digest"))
+    """Whether waiting longer brings nothing: it serves or is down with the configuration asked for."""
+    return state is not None and state.get("state") in FINAL and digest in (None, state.get("digest"))
 
 
 def wait_state(digest: str | None, seconds: float, path: Path = STATE) -> dict[str, Any] | None:

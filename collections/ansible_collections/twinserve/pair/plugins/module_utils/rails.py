@@ -197,11 +197,11 @@ def _main_first(paired: Sequence[_Ends]) -> tuple[_Ends, list[_Ends]]:
         paired, key=lambda ends: (_is_link_local(ends[0]), ends[0].device.pci, ends[0].device.hca)
     )
     main = ordered[0]
-    others = sorted(ordered[1:], key=lambda ends: not _is_twin(main[0].device, ends[0].device))
+    others = sorted(ordered[1:], key=lambda ends: not is_twin(main[0].device, ends[0].device))
     return main, others
 
 
-def _is_twin(one: Device, other: Device) -> bool:
+def is_twin(one: Device, other: Device) -> bool:
     """One port of a card shows up in two PCIe domains, with the same tail (`f1np1`) in both names."""
     tail = one.netdev.rpartition("s0")[2] if "s0" in one.netdev else None
     same_function = one.pci.partition(":")[2] == other.pci.partition(":")[2]
@@ -213,7 +213,7 @@ def _bare_twins(reports: Sequence[Sequence[Device]], main: _Ends) -> list[_Ends]
     """Return the main rail's twins that share no subnet, so that the loss of the second rail has a reason."""
     twins = []
     for end in main:
-        found = [device for device in reports[end.rank] if _is_twin(end.device, device)]
+        found = [device for device in reports[end.rank] if is_twin(end.device, device)]
         if not found:
             return []
         address = ipaddress.IPv4Interface(found[0].addresses[0]) if found[0].addresses else None

@@ -16,9 +16,9 @@ def plan(
     digest: str,
     restart: bool,
 ) -> dict[str, Any]:
-    """`stop` the pair first?, which files to `write`, `reload` systemd?, do changed units wait?, `start` the pair?
+    """`stop` the pair first? Which files to `write`, `reload` systemd? Do changed units wait? `start` it?
 
-    Units are not touched under a running rank: the daemon-reload that they need takes the GPU from its container.
+    Units are not touched under a running rank: the daemon-reload they need takes the GPU from its container.
     """
     files = differing(wanted, node.get("files") or {})
     running = rank_runs(node) or rank_runs(head) or _supervised(head)
@@ -29,7 +29,13 @@ def plan(
     # A run that was interrupted between writing and reloading leaves systemd with the old text.
     stale = any(unit.get("NeedDaemonReload") == "yes" for unit in (node.get("services") or {}).values())
     reload = (bool(units) or stale) and not waits and (stop or not rank_runs(node))
-    return {"stop": stop, "write": write, "reload": reload, "units_wait": waits, "start": stop or not _serves(head, digest)}
+    return {
+        "stop": stop,
+        "write": write,
+        "reload": reload,
+        "units_wait": waits,
+        "start": stop or not _serves(head, digest),
+    }
 
 
 def _serves(head: Mapping[str, Any], digest: str) -> bool:
@@ -49,7 +55,11 @@ def running_digest(head: Mapping[str, Any]) -> str | None:
 def missing_parts(node: Mapping[str, Any], snapshots: Sequence[Mapping[str, Any]]) -> list[str]:
     """Names of what must be on the node before a rank can start, and is not."""
     found = (node.get("hf") or {}).get("snapshots") or {}
-    lacking = [one["repo"] for one in snapshots if not found.get(f"{one['repo']}@{one['revision']}", {}).get("complete")]
+    lacking = [
+        one["repo"]
+        for one in snapshots
+        if not found.get(f"{one['repo']}@{one['revision']}", {}).get("complete")
+    ]
     return lacking if node.get("image") else ["the image", *lacking]
 
 

@@ -14,7 +14,7 @@ def parse_show(text: str) -> list[dict[str, str]]:
 
 
 def read_services() -> dict[str, dict[str, str]]:
-    """Active and enabled state of the supervisor and of the rank, by unit name; a unit that is not there is `inactive`."""
+    """State of the supervisor's and the rank's unit, by name; a unit that is not there is `inactive`."""
     properties = "Id,LoadState,ActiveState,SubState,UnitFileState,StatusText,NeedDaemonReload"
     shown = parse_show(run(["systemctl", "show", *_UNITS, "--property", properties]))
     return {one["Id"]: one for one in shown if "Id" in one}

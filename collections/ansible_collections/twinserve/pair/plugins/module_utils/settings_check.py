@@ -166,6 +166,8 @@ def _fill_defaults(
     ordered = sorted(specs.values(), key=lambda spec: is_cases(default_of(spec, release)))
     for spec in ordered:
         value = choose(default_of(spec, release), Facts(result.values, result.defaults, result.given))
+        if (other := spec.default_with) and not is_cases(default_of(spec, release)):
+            value = value if result.values.get(other) == result.defaults.get(other) else None
         result.defaults[spec.name] = value
         if spec.name not in refused:
             result.values.setdefault(spec.name, value)

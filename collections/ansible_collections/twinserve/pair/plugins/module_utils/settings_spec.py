@@ -42,6 +42,7 @@ class Setting:
     pattern_says: str | None = None
     scope: str = "pair"
     secret: bool = False
+    default_with: str | None = None  # the default holds only while this other setting is at its own
     limits_of: str = ""  # the release whose limits these are, so that messages can name it
 
     @property

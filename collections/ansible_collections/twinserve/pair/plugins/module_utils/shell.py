@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 
 class CommandError(RuntimeError):
-    """A program was missing, ran into its time limit or ended with an error; the text names it and its last line."""
+    """A program was missing, took too long or ended with an error; the text names it and its last line."""
 
 
 def run(
     argv: Sequence[str], *, stdin: str = "", timeout: float = 60.0, env: Mapping[str, str] | None = None
 ) -> str:
-    """Return what `argv` prints; raise `CommandError` when it fails or takes longer than `timeout` seconds."""
+    """Return what `argv` prints; raise `CommandError` when it fails or takes over `timeout` seconds."""
     try:
         done = subprocess.run(
             list(argv), input=stdin, capture_output=True, text=True, timeout=timeout, env=env, check=False
@@ -23,7 +23,9 @@ def run(
     except subprocess.TimeoutExpired as error:
         raise CommandError(f"{argv[0]} did not answer within {timeout:.0f} s") from error
     if done.returncode:
-        raise CommandError(f"{' '.join(argv[:3])}: {last_line(done.stderr or done.stdout)} (exit {done.returncode})")
+        raise CommandError(
+            f"{' '.join(argv[:3])}: {last_line(done.stderr or done.stdout)} (exit {done.returncode})"
+        )
     return done.stdout
 
 

@@ -18,9 +18,9 @@ def plan(
     addresses: Sequence[str],
     plans: Sequence[Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """One entry a node, by rank: `keys` to be made and the file of known hosts on the head, lines on the workers.
+    """One entry a node, by rank: on the head `keys` to make and the known hosts, on workers their lines.
 
-    `addresses` are the management addresses, `plans` the fabric plans. The lines are empty until the head has keys.
+    `addresses` are the management addresses, `plans` the fabric plans. No lines until the head has keys.
     """
     head = nodes[0]
     keys = head["public_keys"]
@@ -35,7 +35,10 @@ def plan(
 
 
 def _known_hosts(
-    nodes: Sequence[Mapping[str, Any]], names: Sequence[str], addresses: Sequence[str], rails: Sequence[Sequence[str]]
+    nodes: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    addresses: Sequence[str],
+    rails: Sequence[Sequence[str]],
 ) -> str:
     lines = []
     for rank, node in enumerate(nodes[1:], start=1):
@@ -46,14 +49,12 @@ def _known_hosts(
 
 def _worker(node: Mapping[str, Any], keys: Mapping[str, str | None]) -> dict[str, Any]:
     """Each key may do one thing: `restrict` takes terminals, forwarding and everything else away."""
-    control, copy = keys["control"], keys["copy"]
     home = (node.get("hf") or {}).get("home", "")
-    control_line = f'restrict,command="{CONTROL_COMMAND}" {control} twinserve-control\n' if control else ""
-    copy_line = f'restrict,command="rrsync -wo {home}" {copy} twinserve-copy' if copy else ""
-    return {
-        "keys": [],
-        "control": control_line,
-        "control_missing": bool(control_line) and node["authorized"]["control"] != control_line,
-        "copy": copy_line,
-        "copy_missing": bool(copy_line) and node["authorized"]["copy"] != [copy_line],
-    }
+    commands = {"control": CONTROL_COMMAND, "copy": f"rrsync -wo {home}"}
+    lines: dict[str, Any] = {"keys": []}
+    for name, command in commands.items():
+        key, options = keys[name], f'restrict,command="{command}"'
+        text = f"{key} twinserve-{name}"
+        present = f"{options} {text}" in node["authorized"][name]
+        lines[name] = {"key": text, "options": options, "missing": bool(key) and not present}
+    return lines

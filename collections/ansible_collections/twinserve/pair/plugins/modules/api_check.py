@@ -76,7 +76,9 @@ def main() -> None:
     )
     given = module.params
     try:
-        found = check(given["base"], given["served_name"], given["prompt"], given["extra"], given["max_tokens"])
+        found = check(
+            given["base"], given["served_name"], given["prompt"], given["extra"], given["max_tokens"]
+        )
     except (ApiError, ValueError, KeyError, IndexError) as error:
         module.fail_json(msg=str(error) or repr(error))
     module.exit_json(changed=False, **found)

@@ -61,13 +61,17 @@ def main() -> None:
     )
     parser, arguments = module.params["parser"], module.params["arguments"]
     argv = ["docker", "run", "--rm", "--network", "none", "--entrypoint", parser[0], module.params["image"]]
-    done = subprocess.run([*argv, *parser[1:], *arguments], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [*argv, *parser[1:], *arguments], capture_output=True, text=True, timeout=120, check=False
+    )
     if done.returncode == 0:
         module.exit_json(changed=False)
     reason = last_line(done.stderr or done.stdout)
     if done.returncode == 125:
         module.fail_json(msg=f"the argument check could not run: {reason}")
-    module.fail_json(msg=f"the engine rejects these arguments: {reason}; nothing was changed. Arguments: {' '.join(arguments)}")
+    module.fail_json(
+        msg=f"the engine rejects these arguments: {reason}; nothing was changed. Arguments: {' '.join(arguments)}"
+    )
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ options:
     description: Host for which a list of the snapshot's blobs and links is left below C(/run/twinserve/copy), for rsync.
     type: str
   verify:
-    description: V(sha256) reads every byte of the files whose SHA-256 is known.
+    description: V(sha256) also reads every byte and compares it with the hub's hashes.
     type: str
     choices: [size, sha256]
     default: size
@@ -52,7 +52,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 manifest:
-  description: "C(files): size by path; C(sha256): digest by path, where the hub names one."
+  description: "C(files): size by path; C(digests): hash by path, where the hub names one."
   type: dict
   returned: success
 size:
@@ -85,10 +85,12 @@ def main() -> None:
     )
     given = module.params
     snapshot = hf_cache.snapshot_folder(given["hf_home"], given["repo"], given["revision"])
-    manifest = given["expected"] or hf_cache.manifest_from_disk(given["hf_home"], given["repo"], given["revision"])
+    manifest = given["expected"] or hf_cache.manifest_from_disk(
+        given["hf_home"], given["repo"], given["revision"]
+    )
     wrong = hf_cache.differences(snapshot, manifest["files"])
     if given["verify"] == "sha256" and not wrong:
-        wrong = hf_cache.wrong_content(snapshot, manifest["sha256"])
+        wrong = hf_cache.wrong_content(snapshot, manifest["digests"])
     if wrong or not manifest["files"]:
         names = "; ".join(wrong[:3]) or "no file at all"
         module.fail_json(msg=f"{given['repo']}@{given['revision'][:8]} incomplete: {len(wrong)} of "

@@ -80,7 +80,10 @@ def main() -> None:
                 "type": "list",
                 "elements": "dict",
                 "default": [],
-                "options": {"repo": {"type": "str", "required": True}, "revision": {"type": "str", "required": True}},
+                "options": {
+                    "repo": {"type": "str", "required": True},
+                    "revision": {"type": "str", "required": True},
+                },
             },
         },
         supports_check_mode=True,

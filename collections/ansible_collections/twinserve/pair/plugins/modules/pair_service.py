@@ -86,7 +86,9 @@ def main() -> None:
     module.exit_json(changed=bool(commands), diff=diff, pair=state or {}, settled=is_settled(state, digest))
 
 
-def plan(wanted: str, unit: dict[str, str], state: dict[str, object] | None, digest: str | None) -> list[list[str]]:
+def plan(
+    wanted: str, unit: dict[str, str], state: dict[str, object] | None, digest: str | None
+) -> list[list[str]]:
     """The systemctl calls that lead from what is to what is wanted; none when it is there already."""
     active = unit.get("ActiveState") in ("active", "activating", "reloading")
     enabled = unit.get("UnitFileState") == "enabled"

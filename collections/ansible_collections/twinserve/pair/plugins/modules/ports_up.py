@@ -37,14 +37,16 @@ carrier:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.netplan_apply import bring_up, read_links
+from ..module_utils.netdevs import read_links
+from ..module_utils.netplan_apply import bring_up
 from ..module_utils.shell import CommandError
 
 
 def main() -> None:
     """Compare, then predict or do."""
     module = AnsibleModule(
-        argument_spec={"netdevs": {"type": "list", "elements": "str", "required": True}}, supports_check_mode=True
+        argument_spec={"netdevs": {"type": "list", "elements": "str", "required": True}},
+        supports_check_mode=True,
     )
     try:
         links = read_links()

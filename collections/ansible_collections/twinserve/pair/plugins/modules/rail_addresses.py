@@ -20,14 +20,10 @@ options:
     type: str
     required: true
   ports:
-    description: What each port shall have afterwards.
+    description: "What each port shall have afterwards: C(netdev), C(address) with prefix length, C(mtu) in bytes."
     type: list
     elements: dict
     required: true
-    suboptions:
-      netdev: {description: Name of the port., type: str, required: true}
-      address: {description: IPv4 address with prefix length., type: str, required: true}
-      mtu: {description: MTU in bytes., type: int, required: true}
   management:
     description: Address by which the controller reaches this node; it must survive.
     type: str
@@ -57,9 +53,6 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils.netplan_apply import ApplyError, apply_file
 from ..module_utils.shell import CommandError
 
-_PORT = {"netdev": {"type": "str", "required": True}, "address": {"type": "str", "required": True},
-         "mtu": {"type": "int", "required": True}}  # fmt: skip
-
 
 def main() -> None:
     """Compare, then predict or do."""
@@ -67,7 +60,7 @@ def main() -> None:
         argument_spec={
             "path": {"type": "path", "required": True},
             "content": {"type": "str", "required": True},
-            "ports": {"type": "list", "elements": "dict", "required": True, "options": _PORT},
+            "ports": {"type": "list", "elements": "dict", "required": True},
             "management": {"type": "str"},
         },
         supports_check_mode=True,

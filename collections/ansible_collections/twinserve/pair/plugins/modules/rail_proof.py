@@ -13,16 +13,12 @@ description:
 author: [The Twinserve developers]
 options:
   rails:
-    description: This node's rails, main rail first.
+    description: >-
+      This node's rails, main rail first, each with C(netdev), C(hca), own C(address) with prefix length, C(mtu) in bytes,
+      and C(peers), the addresses of the other ranks on this rail.
     type: list
     elements: dict
     required: true
-    suboptions:
-      netdev: {description: Name of the port., type: str, required: true}
-      hca: {description: Name of the RDMA device., type: str, required: true}
-      address: {description: Own IPv4 address with prefix length., type: str, required: true}
-      mtu: {description: MTU in bytes., type: int, required: true}
-      peers: {description: Addresses of the other ranks on this rail., type: list, elements: str, required: true}
   patience:
     description: Seconds until a rail that does not work is given up.
     type: float
@@ -56,20 +52,12 @@ from ..module_utils.gids import describe, find_v2
 from ..module_utils.reach import Target, reach
 from ..module_utils.sysfs import Device, read_devices
 
-_RAIL = {
-    "netdev": {"type": "str", "required": True},
-    "hca": {"type": "str", "required": True},
-    "address": {"type": "str", "required": True},
-    "mtu": {"type": "int", "required": True},
-    "peers": {"type": "list", "elements": "str", "required": True},
-}
-
 
 def main() -> None:
     """Look until all rails are proved or the patience ends."""
     module = AnsibleModule(
         argument_spec={
-            "rails": {"type": "list", "elements": "dict", "required": True, "options": _RAIL},
+            "rails": {"type": "list", "elements": "dict", "required": True},
             "patience": {"type": "float", "default": 10.0},
         },
         supports_check_mode=True,

@@ -1,0 +1,149 @@
+"""When a run of the pair ends: gather what the ranks said, stop all, and decide what comes next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from .events import Action, Exit, Logs, Look, Probe, Say, Stop
+from .state import ApiView, Attempt, Canary, Moved, Phase, State, ask, enter
+from .verdict import Next, explain, judge
+
+# For patterns; people get the last of them.
+_LINES = 200
+_SHOWN = 25
+# A rank whose log or end cannot be had must not hold up the others.
+_COLLECT_LIMIT = 20.0
+
+
+def fail(state: State, why: str, now: float, early: bool = False) -> Moved:
+    """A rank died, or the pair hangs. Logs first: what comes next depends on them, and stopping ends them."""
+    moved = enter(state, Phase.COLLECT, now, failure=why, early=early)
+    return moved, (Say(moved.epoch, f"failed: {why}"),)
+
+
+def refuse(state: State, why: str, now: float, keep: bool = False) -> Moved:
+    """Stay down: trying again cannot help. With `keep` the ranks are left for inspection."""
+    said = (Say(state.epoch, f"down: {why}"),)
+    changes: dict[str, Any] = {"reason": why, "last_error": why, "attempt": Attempt()}
+    if keep:
+        return enter(state, Phase.DOWN, now, left_running=True, **changes), said
+    return enter(state, Phase.HALT, now, after=Phase.DOWN, **changes), said
+
+
+def collect(state: State, now: float) -> Moved:
+    """Fetch the last lines of all ranks, and how they ended."""
+    asked: list[Action] = []
+    for view in state.ranks:
+        for action in (Logs(state.epoch, view.rank, _LINES), Probe(state.epoch, view.rank)):
+            state, more = ask(state, action, now, float("inf"))
+            asked += more
+    missing = [action for action in state.pending if action.epoch == state.epoch]
+    if missing and now - state.phase_at < _COLLECT_LIMIT:
+        return state, tuple(asked)
+    return _decide(state, now)
+
+
+def halt(state: State, now: float) -> Moved:
+    """Stop all ranks in the engine's order, then go where `after` says."""
+    if state.drain_until is not None and now < state.drain_until and _busy(state):
+        return ask(state, Look(state.epoch), now, 1.0)
+    if state.starting:
+        return state, ()
+    asked: list[Action] = []
+    settled = set(state.answers) | set(state.problems)
+    for group in _stop_groups(state):
+        for rank in group:
+            state, more = ask(state, Stop(state.epoch, rank), now, float("inf"))
+            asked += more
+        if not set(group) <= settled:
+            return state, tuple(asked)
+    said = [
+        Say(state.epoch, f"rank {rank} was not stopped: {why}")
+        for rank, why in sorted(state.problems.items())
+    ]
+    state = enter(state, state.after, now, api=ApiView(), canary=Canary(), drain_until=None, proved=False)
+    return state, tuple(said)
+
+
+def down(state: State, now: float) -> Moved:
+    """Stay down and say why, until somebody restarts the service."""
+    if not state.left_running:
+        return state, ()
+    asked: list[Action] = []
+    for view in state.ranks:
+        state, more = ask(state, Probe(state.epoch, view.rank), now, 10.0)
+        asked += more
+    return state, tuple(asked)
+
+
+def gone(state: State, now: float) -> Moved:
+    """All is stopped: go."""
+    return ask(state, Exit(state.epoch), now, float("inf"))
+
+
+def _decide(state: State, now: float) -> Moved:
+    said = [
+        Say(state.epoch, f"rank {rank}: {line}")
+        for rank in sorted(state.answers)
+        for line in _tail(state.answers[rank])
+    ]
+    said += [Say(state.epoch, f"rank {rank}: no log: {why}") for rank, why in sorted(state.problems.items())]
+    if state.early:
+        codes = [view.exit_code for view in state.ranks]
+        verdict = judge(state.failure, state.answers, codes, state.config, state.attempt)
+        said.append(Say(state.epoch, verdict.reason))
+        if verdict.next is Next.AGAIN:
+            moved = enter(
+                state, Phase.HALT, now, after=Phase.LOOK, reason=verdict.reason, attempt=verdict.attempt
+            )
+            return moved, tuple(said)
+        if verdict.next is Next.REFUSED:
+            state, more = refuse(state, verdict.reason, now)
+            return state, (*said, *more)
+        reason = verdict.reason
+    else:
+        lines = [line for rank in sorted(state.answers) for line in _tail(state.answers[rank], _LINES)]
+        reason = explain(state.failure, lines, state.config) if _known(state, lines) else state.failure
+    state, more = _restart(state, reason, now)
+    return state, (*said, *more)
+
+
+def _restart(state: State, why: str, now: float) -> Moved:
+    """Start the pair again, a bounded number of times in a window; then stay down."""
+    limit, window = state.config.restart_limit, state.config.restart_window
+    recent = [
+        (at, text) for at, text in zip(state.restarts, state.restarts_at, strict=True) if now - at < window
+    ]
+    state = replace(state, last_error=why, attempt=Attempt())
+    if len(recent) >= limit:
+        return refuse(state, f"gave up after {len(recent)} restarts; last error: {why}", now)
+    recent.append((now, state.clock))
+    text = f"restart {len(recent)} of {limit} in {window:.0f} s: {why}"
+    moved = enter(
+        state,
+        Phase.HALT,
+        now,
+        after=Phase.LOOK,
+        reason=text,
+        restarts=tuple(at for at, _ in recent),
+        restarts_at=tuple(wall for _, wall in recent),
+    )
+    return moved, (Say(moved.epoch, text),)
+
+
+def _known(state: State, lines: list[str]) -> bool:
+    return any(failure.pattern.search(line) for failure in state.config.failures for line in lines)
+
+
+def _tail(text: str, count: int = _SHOWN) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()][-count:]
+
+
+def _stop_groups(state: State) -> list[list[int]]:
+    ranks = [view.rank for view in state.ranks]
+    return [[0], ranks[1:]] if state.config.stop_order == "head_first" else [ranks]
+
+
+def _busy(state: State) -> bool:
+    return int(state.api.health.get("requests_running", 0) or 0) > 0

@@ -1,0 +1,108 @@
+"""A start: workers first, then the head, then wait for the server and ask it something."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+
+from .ending import fail, refuse
+from .events import Action, Ask, Look, Probe, Say, Start
+from .observe import has_ended
+from .state import ApiView, Canary, Moved, Phase, State, ask, enter, title, with_rank
+
+_PROBE_EVERY = 1.0
+_LOOK_EVERY = 0.5
+_MISSES = 3
+_SMOKE_TIMEOUT = 180.0
+# However much progress there is: no start takes so many times the wait_timeout.
+_CAP = 4
+
+
+def launch(state: State, now: float) -> Moved:
+    """Start rank after rank; each must have a container before the next is started."""
+    if state.problems:
+        rank = min(state.problems)
+        return fail(state, f"{title(state, rank)} did not start: {state.problems[rank]}", now, early=True)
+    for rank in state.config.start_order:
+        if rank in state.answers:
+            continue
+        return ask(state, Start(state.epoch, rank, _told(state, rank)), now, float("inf"))
+    for rank, container in state.answers.items():
+        view = replace(state.ranks[rank], launched=container["id"], container=container["id"], running=True)
+        # What an earlier container said and used is no progress of this one.
+        state = with_rank(state, replace(view, unit="active", exit_code=None, gpu_gib=None, log_line=None))
+    moved = enter(
+        state, Phase.LOAD, now, progress_at=now, adopted=False, proved=False, api=ApiView(), canary=Canary()
+    )
+    return moved, (Say(moved.epoch, "all ranks are started, loading"),)
+
+
+def load(state: State, now: float) -> Moved:
+    """Wait for the server, with both eyes on the ranks. The limit counts from the last sign of progress."""
+    if dead := _dead(state):
+        return fail(state, f"{dead} before the server was ready", now, early=True)
+    if state.api.model:
+        if state.adopted:
+            return enter(state, Phase.SERVE, now), ()
+        return enter(state, Phase.SMOKE, now), ()
+    quiet, waited = now - state.progress_at, now - state.phase_at
+    if quiet > state.config.wait_timeout or waited > _CAP * state.config.wait_timeout:
+        text = f"not ready after {waited:.0f} s, {quiet:.0f} s without progress; the ranks are still running"
+        return refuse(state, text, now, keep=True)
+    state, probes = _probe_all(state, now, _PROBE_EVERY)
+    state, looks = ask(state, Look(state.epoch), now, _LOOK_EVERY)
+    return state, (*probes, *looks)
+
+
+def smoke(state: State, now: float) -> Moved:
+    """Ask for a tiny completion: a model that answers nonsense must not serve."""
+    if dead := _dead(state):
+        return fail(state, f"{dead} before the server was ready", now, early=True)
+    canary = state.canary
+    if canary.ended is not None and canary.ended >= state.phase_at:
+        if canary.ok:
+            return enter(state, Phase.SERVE, now, vital_at=now, last_error=None), ()
+        if canary.bad:
+            return refuse(state, f"smoke test: {canary.detail}", now)
+        # Busy: somebody was faster. Ask again.
+        state = replace(state, canary=replace(canary, ended=None))
+    state, asked = ask(state, Ask(state.epoch, state.api.model or "", _SMOKE_TIMEOUT), now, _PROBE_EVERY)
+    state, probes = _probe_all(state, now, _PROBE_EVERY)
+    return state, (*asked, *probes)
+
+
+def _dead(state: State) -> str | None:
+    """Say which rank ended, or cannot be seen any more: one missed look is not a death, three are."""
+    for view in state.ranks:
+        if how := has_ended(view):
+            return f"rank {view.rank} {how}"
+        if view.misses >= _MISSES:
+            return f"{title(state, view.rank)} could not be seen {view.misses} times ({view.missed})"
+    return None
+
+
+def _probe_all(state: State, now: float, every: float) -> Moved:
+    asked: list[Action] = []
+    for view in state.ranks:
+        state, more = ask(state, Probe(state.epoch, view.rank), now, every)
+        asked += more
+    return state, tuple(asked)
+
+
+def _told(state: State, rank: int) -> str:
+    """Return what a rank is told at its start, as JSON."""
+    names = ("netdev", "hca", "address", "gid_index")
+    told = {
+        "master": state.link.master,
+        "rails": [{name: end[name] for name in names} for end in state.link.of_rank(rank)],
+        "append": list(_appended(state)),
+        "env": dict(state.attempt.env),
+    }
+    return json.dumps(told, sort_keys=True)
+
+
+def _appended(state: State) -> Iterable[str]:
+    if state.attempt.window is not None:
+        for word in state.config.refit_append:
+            yield word.replace("{window}", str(state.attempt.window))

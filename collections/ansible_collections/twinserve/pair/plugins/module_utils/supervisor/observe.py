@@ -1,0 +1,118 @@
+"""Taking in what came: answers change what is known, never what is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from .events import Ask, Done, Logs, Look, Observation, Probe, Reach, Report, Start, Stop
+from .smoke import judge
+from .state import ApiView, Phase, RankView, State, with_rank
+
+_RUNS = frozenset({"active", "activating"})
+
+
+def absorb(state: State, observation: Observation, now: float) -> State:
+    """Take in all answers. One that belongs to an earlier phase only ends its question."""
+    state = replace(state, clock=observation.clock)
+    for done in observation.done:
+        state = replace(state, pending=state.pending - {done.action})
+        if done.action.epoch == state.epoch:
+            state = _take(state, done, now)
+    return state
+
+
+def has_ended(view: RankView) -> str | None:
+    """Say how a rank ended; None while it runs as launched (or was not seen since)."""
+    if view.seen_at is None:
+        return None
+    if view.unit not in _RUNS:
+        code = "" if view.exit_code is None else f" (code {view.exit_code})"
+        return f"exited{code}" if code else "is gone"
+    if view.launched and view.container and view.container != view.launched:
+        return "was replaced by another container"
+    if view.unit == "active" and view.launched and not (view.container and view.running):
+        return "lost its container"
+    return None
+
+
+def counters(health: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
+    """Return what grows only when work is done. Requests that arrive are none of it."""
+    return tuple(
+        (name, float(value))
+        for name, value in sorted(health.items())
+        if name.endswith("_total") and name != "requests_total" and isinstance(value, int | float)
+    )
+
+
+def _take(state: State, done: Done, now: float) -> State:
+    match done.action:
+        case Probe(rank=rank):
+            return _probe(state, state.ranks[rank], done, now)
+        case Look():
+            return _look(state, done, now)
+        case Ask():
+            return _reply(state, done, now)
+        case Stop(rank=rank):
+            return _stopped(_answer(state, rank, done), rank, done)
+        case Report(rank=rank) | Reach(rank=rank) | Start(rank=rank) | Logs(rank=rank):
+            return _answer(state, rank, done)
+    return state
+
+
+def _answer(state: State, rank: int, done: Done) -> State:
+    if done.error is not None:
+        return replace(state, problems={**state.problems, rank: done.error})
+    return replace(state, answers={**state.answers, rank: done.value})
+
+
+def _stopped(state: State, rank: int, done: Done) -> State:
+    if done.error is not None:
+        return state
+    view = RankView(rank, state.ranks[rank].name, unit="inactive")
+    return with_rank(state, view)
+
+
+def _probe(state: State, view: RankView, done: Done, now: float) -> State:
+    if done.error is not None:
+        return with_rank(state, replace(view, misses=view.misses + 1, missed=done.error))
+    seen, container = done.value, done.value["container"] or {}
+    fresh = replace(
+        view,
+        unit=seen["unit"],
+        container=container.get("id"),
+        running=bool(container.get("running")),
+        exit_code=seen["exit_code"],
+        gpu_gib=seen["gpu_gib"],
+        log_line=seen["log_line"],
+        seen_at=now,
+        misses=0,
+        missed="",
+    )
+    grew = (fresh.gpu_gib or 0.0) > (view.gpu_gib or 0.0)
+    progressed = grew or fresh.log_line != view.log_line
+    state = with_rank(state, fresh)
+    return replace(state, progress_at=now) if progressed else state
+
+
+def _look(state: State, done: Done, now: float) -> State:
+    if done.error is not None:
+        return replace(state, api=replace(state.api, model=None))
+    api = ApiView(done.value["model"], done.value["health"])
+    alive = counters(api.health) != counters(state.api.health)
+    return replace(state, api=api, vital_at=now if alive else state.vital_at)
+
+
+def _reply(state: State, done: Done, now: float) -> State:
+    canary = replace(state.canary, ended=now, at=state.clock, seconds=done.seconds)
+    if done.error is not None:
+        return replace(state, canary=replace(canary, ok=False, bad=canary.bad + 1, detail=done.error))
+    verdict = judge(done.value)
+    if verdict.busy:
+        return replace(state, canary=replace(canary, detail=verdict.detail))
+    if not verdict.ok:
+        return replace(state, canary=replace(canary, ok=False, bad=canary.bad + 1, detail=verdict.detail))
+    early = state.phase in (Phase.SMOKE, Phase.SERVE)
+    canary = replace(canary, ok=True, bad=0, detail="")
+    return replace(state, canary=canary, vital_at=now, proved=state.proved or early)

@@ -1,0 +1,83 @@
+"""While the pair serves: a death is acted on at once, a hang only by lack of progress, silence of ssh not at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .ending import fail
+from .events import Action, Ask, Look, Probe
+from .observe import has_ended
+from .state import Moved, State, ask
+
+_PROBE_EVERY = 2.0
+_LOOK_EVERY = 5.0
+# A canary that failed, or a pair that has not proved itself yet, is asked again soon.
+_SOON = 2.0
+_MISSES = 3
+_BAD = 2
+# A worker that cannot be seen while nothing comes out of the head: dead, if only our canary is waiting.
+_OUTAGE = 60.0
+# The request of the canary has its own end well after we have judged it.
+_GRACE = 60.0
+
+
+def serve(state: State, now: float) -> Moved:
+    """Watch ranks, API and canary; any death, or a hang, ends this run of the pair."""
+    for view in state.ranks:
+        if how := has_ended(view):
+            return fail(state, f"rank {view.rank} {how}", now)
+    if why := _broken(state, now):
+        return fail(state, why, now)
+    asked: list[Action] = []
+    for view in state.ranks:
+        state, more = ask(state, Probe(state.epoch, view.rank), now, _PROBE_EVERY)
+        asked += more
+    state, more = ask(state, Look(state.epoch), now, _LOOK_EVERY)
+    asked += more
+    state, more = _canary(state, now)
+    return state, (*asked, *more)
+
+
+def unseen(state: State, now: float) -> tuple[int, float] | None:
+    """Return the rank that ssh does not reach any more, and for how many seconds; None when all are seen."""
+    for view in state.ranks:
+        if view.misses >= _MISSES:
+            return view.rank, now - max(view.seen_at or 0.0, state.phase_at)
+    return None
+
+
+def waiting(state: State) -> bool:
+    """Whether a canary is under way."""
+    return any(isinstance(action, Ask) for action in state.pending)
+
+
+def _broken(state: State, now: float) -> str | None:
+    canary = state.canary
+    if canary.bad >= _BAD:
+        return f"canary: {canary.detail}"
+    if not waiting(state) or canary.sent is None:
+        return None
+    silent = now - max(state.vital_at, canary.sent)
+    if silent > state.config.hang_limit:
+        return f"no progress for {silent:.0f} s: the canary has no answer and the counters stand still"
+    alone = int(state.api.health.get("requests_running", 0) or 0) <= 1
+    lost = unseen(state, now)
+    if lost and alone and silent > _OUTAGE and lost[1] > _OUTAGE:
+        return (
+            f"rank {lost[0]} unreachable for {lost[1]:.0f} s and the canary has no answer for {silent:.0f} s"
+        )
+    return None
+
+
+def _canary(state: State, now: float) -> Moved:
+    """Send the canary when it is due: at its interval, or soon after doubt arose."""
+    if waiting(state):
+        return state, ()
+    canary = state.canary
+    doubt = canary.bad > 0 or not state.proved or unseen(state, now) is not None
+    due = _SOON if doubt else state.config.canary_interval
+    if canary.ended is not None and now - canary.ended < due:
+        return state, ()
+    timeout = state.config.hang_limit + _GRACE
+    state, asked = ask(state, Ask(state.epoch, state.api.model or state.config.served_name, timeout), now)
+    return replace(state, canary=replace(canary, sent=now)), asked

@@ -1,0 +1,181 @@
+"""The supervisor's state: plain, frozen, and complete, so that a step needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from ..rails import Link
+from .config import Config
+from .events import Action, Start
+
+_NOTHING: Mapping[int, Any] = MappingProxyType({})
+
+
+class Phase(StrEnum):
+    """Where the pair is on its way. `events` and `files` show fewer words: see `shown` in statefile."""
+
+    LOOK = "look"
+    REACH = "reach"
+    LAUNCH = "launch"
+    LOAD = "load"
+    SMOKE = "smoke"
+    SERVE = "serve"
+    COLLECT = "collect"
+    HALT = "halt"
+    DOWN = "down"
+    GONE = "gone"
+
+
+@dataclass(frozen=True)
+class RankView:
+    """What is known of a rank. `launched` is the container that this pair consists of."""
+
+    rank: int
+    name: str
+    unit: str = "unknown"
+    container: str | None = None
+    running: bool = False
+    exit_code: int | None = None
+    gpu_gib: float | None = None
+    log_line: str | None = None
+    launched: str | None = None
+    seen_at: float | None = None
+    misses: int = 0
+    missed: str = ""
+
+
+@dataclass(frozen=True)
+class ApiView:
+    """The last look at the API. `model` is None while it does not answer."""
+
+    model: str | None = None
+    health: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Canary:
+    """The proof of life. `ended` and `sent` are monotonic, `at` is for people; `bad` counts failures in a row."""
+
+    sent: float | None = None
+    ended: float | None = None
+    at: str = ""
+    seconds: float = 0.0
+    ok: bool = False
+    bad: int = 0
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """How this start differs from the plan: a smaller window, tries of the known first failure."""
+
+    window: int | None = None
+    retries: int = 0
+    env: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything. Times are monotonic seconds; `since` and `clock` are wall time for people."""
+
+    config: Config
+    ranks: tuple[RankView, ...]
+    phase: Phase = Phase.LOOK
+    phase_at: float = 0.0
+    since: str = ""
+    clock: str = ""
+    epoch: int = 0
+    # Questions that are under way, and when each kind was asked last.
+    pending: frozenset[Action] = frozenset()
+    asked: Mapping[str, float] = field(default_factory=dict)
+    # Replies of the ranks to what this phase asked of each.
+    answers: Mapping[int, Any] = _NOTHING
+    problems: Mapping[int, str] = _NOTHING
+    # Why a start cannot go on yet, and since when.
+    blocked: str | None = None
+    blocked_at: float = 0.0
+    digest: str = ""
+    known_digests: frozenset[str] = frozenset()
+    link: Link = Link()
+    notes: tuple[str, ...] = ()
+    attempt: Attempt = Attempt()
+    api: ApiView = ApiView()
+    canary: Canary = Canary()
+    # The last sign of progress while loading, and of life while serving.
+    progress_at: float = 0.0
+    vital_at: float = 0.0
+    # A pair that was found running: whether it is still to be looked at, and whether it has proved itself.
+    adopted: bool = False
+    proved: bool = False
+    # What went wrong, whether it was before the server was ready, and what comes after the ranks are stopped.
+    failure: str = ""
+    early: bool = False
+    after: Phase = Phase.LOOK
+    reason: str = ""
+    left_running: bool = False
+    drain_until: float | None = None
+    last_error: str | None = None
+    restarts: tuple[float, ...] = ()
+    restarts_at: tuple[str, ...] = ()
+    quitting: bool = False
+
+    @property
+    def starting(self) -> frozenset[int]:
+        """Ranks whose start is under way: stopping them now could be overtaken by it."""
+        return frozenset(action.rank for action in self.pending if isinstance(action, Start))
+
+
+Moved = tuple[State, tuple[Action, ...]]
+
+
+def fresh(config: Config, now: float, clock: str) -> State:
+    """Return the state of a supervisor that has seen nothing yet."""
+    ranks = tuple(RankView(member.rank, member.name) for member in config.members)
+    known = frozenset({config.digest})
+    return State(
+        config, ranks, phase_at=now, since=clock, clock=clock, digest=config.digest, known_digests=known
+    )
+
+
+def enter(state: State, phase: Phase, now: float, **changes: Any) -> State:
+    """Go to another phase. What was asked before is forgotten, except starts, which must be waited for."""
+    starts = frozenset(action for action in state.pending if isinstance(action, Start))
+    return replace(
+        state,
+        phase=phase,
+        phase_at=now,
+        since=state.clock,
+        epoch=state.epoch + 1,
+        pending=starts,
+        asked={},
+        answers={},
+        problems={},
+        **changes,
+    )
+
+
+def with_rank(state: State, view: RankView) -> State:
+    """Replace what is known of one rank."""
+    return replace(state, ranks=tuple(view if old.rank == view.rank else old for old in state.ranks))
+
+
+def ask(state: State, action: Action, now: float, every: float = 0.0) -> Moved:
+    """Ask something unless it is being asked, or was less than `every` seconds ago."""
+    if action in state.pending:
+        return state, ()
+    kind = f"{type(action).__name__} {getattr(action, 'rank', '')}"
+    last = state.asked.get(kind)
+    if last is not None and now - last < every:
+        return state, ()
+    asked = {**state.asked, kind: now}
+    return replace(state, pending=state.pending | {action}, asked=asked), (action,)
+
+
+def title(state: State, rank: int) -> str:
+    """Return what people call a rank: `rank 1 (spark-b)`."""
+    return f"rank {rank} ({state.ranks[rank].name})"

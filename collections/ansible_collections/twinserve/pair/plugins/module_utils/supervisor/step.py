@@ -1,0 +1,60 @@
+"""The supervisor as a pure function: what it knows and what came in give what it knows next and what to do.
+
+Nothing here reads a clock, a file or a network; time comes in as a number, so that tests replay any story.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from . import ending, launching, looking, serving
+from .events import Action, Observation
+from .observe import absorb
+from .state import Moved, Phase, State, enter
+
+_PHASES: Mapping[Phase, Callable[[State, float], Moved]] = {
+    Phase.LOOK: looking.look,
+    Phase.REACH: looking.reach,
+    Phase.LAUNCH: launching.launch,
+    Phase.LOAD: launching.load,
+    Phase.SMOKE: launching.smoke,
+    Phase.SERVE: serving.serve,
+    Phase.COLLECT: ending.collect,
+    Phase.HALT: ending.halt,
+    Phase.DOWN: ending.down,
+    Phase.GONE: ending.gone,
+}
+# More phases in a row than a story has would be a loop.
+_MOVES = 12
+
+
+def step(state: State, observation: Observation, now: float) -> Moved:
+    """Take in what came, then let phase after phase act until one waits for an answer or for time."""
+    state = absorb(state, observation, now)
+    if observation.terminate and not state.quitting:
+        state = _quit(state, now)
+    actions: list[Action] = []
+    for _ in range(_MOVES):
+        before = state.epoch
+        state, more = _PHASES[state.phase](state, now)
+        actions += more
+        if state.epoch == before:
+            return state, tuple(actions)
+    raise RuntimeError(f"the supervisor goes round in circles in phase {state.phase}")
+
+
+def _quit(state: State, now: float) -> State:
+    """SIGTERM: stop all ranks, then go. Ranks that are being stopped already need no second order."""
+    if state.phase is Phase.HALT:
+        return replace(state, quitting=True, after=Phase.GONE)
+    drain = state.config.drain_timeout if state.phase is Phase.SERVE else 0.0
+    return enter(
+        state,
+        Phase.HALT,
+        now,
+        quitting=True,
+        after=Phase.GONE,
+        reason="asked to stop",
+        drain_until=now + drain if drain else None,
+    )

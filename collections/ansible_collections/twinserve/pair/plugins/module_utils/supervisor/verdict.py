@@ -1,0 +1,90 @@
+"""Why did a start fail, and what is worth trying? Pure, from the ranks' last lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from .config import Config
+from .state import Attempt
+
+_USAGE = 2
+
+
+class Next(StrEnum):
+    """What to do: the same start again in another way (not counted), a restart (counted), or nothing."""
+
+    AGAIN = "again"
+    RESTART = "restart"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to do, why (one line for people), and how the next start differs from the plan."""
+
+    next: Next
+    reason: str
+    attempt: Attempt
+
+
+def judge(
+    reason: str, logs: Mapping[int, str], codes: Iterable[int | None], config: Config, attempt: Attempt
+) -> Verdict:
+    """Judge a start that failed before the server was ready."""
+    lines = [line.strip() for rank in sorted(logs) for line in logs[rank].splitlines() if line.strip()]
+    if config.refit and (found := _first(config.refit, lines)):
+        return _refit(reason, found, config, attempt)
+    for pattern in config.retry:
+        if found := _first(pattern, lines):
+            return _retry(explain(reason, lines, config), found.group(0), config, attempt)
+    refused = _USAGE in codes or any(
+        failure.refusal and _first(failure.pattern, lines) for failure in config.failures
+    )
+    return Verdict(Next.REFUSED if refused else Next.RESTART, explain(reason, lines, config), Attempt())
+
+
+def explain(reason: str, lines: list[str], config: Config) -> str:
+    """Add to the reason the line that tells most, and its known cure."""
+    for failure in config.failures:
+        found = _first(failure.pattern, lines)
+        if found:
+            return f"{reason}: {_clip(found.string)}; {failure.cure}"
+    return f"{reason}: {_clip(lines[-1])}" if lines else reason
+
+
+def _refit(reason: str, found: re.Match[str], config: Config, attempt: Attempt) -> Verdict:
+    window = int(found.group("window"))
+    refusal = explain(reason, [found.string], config)
+    if window <= 0:
+        return Verdict(Next.REFUSED, f"no window fits into the memory of this start: {refusal}", Attempt())
+    if attempt.window is not None:
+        return Verdict(Next.REFUSED, f"the window that was refitted to {attempt.window} tokens does not fit "
+                       f"either: {refusal}", Attempt())  # fmt: skip
+    asked = found.groupdict().get("requested")
+    note = f"this start holds a {window}-token window" + (f", not {asked}" if asked else "")
+    return Verdict(Next.AGAIN, note, replace(attempt, window=window, notes=(*attempt.notes, note)))
+
+
+def _retry(reason: str, text: str, config: Config, attempt: Attempt) -> Verdict:
+    """Once more unchanged, then once with the variables that avoid it, then it is a failure like others."""
+    if attempt.retries == 0:
+        note = f"started again after: {text}"
+        return Verdict(Next.AGAIN, note, replace(attempt, retries=1, notes=(*attempt.notes, note)))
+    if attempt.retries == 1 and config.retry_env:
+        note = (
+            f"started with {', '.join(f'{name}={value}' for name, value in config.retry_env)} after: {text}"
+        )
+        changed = replace(attempt, retries=2, env=config.retry_env, notes=(*attempt.notes, note))
+        return Verdict(Next.AGAIN, note, changed)
+    return Verdict(Next.RESTART, reason, Attempt())
+
+
+def _first(pattern: re.Pattern[str], lines: Iterable[str]) -> re.Match[str] | None:
+    return next((found for line in lines if (found := pattern.search(line))), None)
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= 300 else f"{text[:300]}..."

@@ -1,0 +1,95 @@
+"""`make demo`: from this machine to a chat answer of a simulated pair, with the real playbooks.
+
+Each step says what it does; what cannot work is said in one line. Runs as root (the Makefile asks for sudo).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LAB = "demo"
+QUESTION = "Write a Python fibonacci function."
+
+
+def fail(text: str) -> None:
+    """End with one line that says what is wrong."""
+    sys.exit(f"demo: {text}")
+
+
+def say(text: str) -> None:
+    """A heading for what comes next."""
+    print(f"\n== {text}", flush=True)
+
+
+def preconditions() -> None:
+    """What no later step can mend."""
+    if sys.version_info < (3, 11):
+        fail(f"Python 3.11 or later is needed, {sys.executable} is {sys.version.split()[0]}")
+    if not sys.platform.startswith("linux"):
+        fail(f"the simulated pair needs Linux namespaces, this is {sys.platform}")
+    if os.geteuid() != 0:
+        fail("root is needed for namespaces and mounts: run it as `make demo` (which uses sudo)")
+    if not shutil.which("apt-get"):
+        fail("no apt-get here: the simulated machines are built from Debian or Ubuntu packages")
+
+
+def step(argv: list[str], what: str) -> None:
+    """Run a step with its output shown."""
+    if subprocess.run(argv, cwd=ROOT, check=False).returncode:
+        fail(f"{what} failed; the reason is above")
+
+
+def deploy(inventory: Path) -> str:
+    """Run site.yml with its output shown; return the recap."""
+    argv = [str(ROOT / ".venv/bin/ansible-playbook"), "-i", str(inventory), "site.yml"]
+    print(f"$ ansible-playbook -i {inventory.relative_to(ROOT)} site.yml", flush=True)
+    env = {**os.environ, "PYTHONUNBUFFERED": "1", "ANSIBLE_FORCE_COLOR": "1" if sys.stdout.isatty() else "0"}
+    recap: list[str] = []
+    with subprocess.Popen(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+        for line in run.stdout or []:
+            print(line, end="", flush=True)
+            if "changed=" in line:
+                recap.append(line)
+    if run.returncode:
+        fail(f"site.yml failed; the reason is above. Look with: lab/lab ssh --name {LAB} a")
+    return re.sub(r"\x1b\[[0-9;]*m", "", "".join(recap))
+
+
+def ask() -> str:
+    """Ask the API as a user on the head would."""
+    body = {"model": "GLM-5.3-Flash-EXL3", "messages": [{"role": "user", "content": QUESTION}], "max_tokens": 2000}
+    url = "http://127.0.0.1:8888/v1/chat/completions"
+    curl = ["curl", "-sS", "--max-time", "60", "-H", "Content-Type: application/json", "-d", json.dumps(body), url]
+    lab = [str(ROOT / "lab/lab"), "exec", "--name", LAB, f"{LAB}-a", *curl]
+    answer = subprocess.run(lab, capture_output=True, text=True, check=False)
+    if answer.returncode:
+        fail(f"the API did not answer: {answer.stderr.strip()}")
+    print(f"$ curl {url} -d '{json.dumps(body)}'")
+    return str(json.loads(answer.stdout)["choices"][0]["message"]["content"])
+
+
+def main() -> None:
+    """Prepare, deploy, ask."""
+    began = time.monotonic()
+    preconditions()
+    step(["make", "--no-print-directory", "venv"], "the Python environment")
+    say("Two simulated DGX Sparks (lab/README.md)")
+    step([str(ROOT / "lab/lab"), "up", "--name", LAB], "the lab")
+    say("The real playbooks, over ssh")
+    recap = deploy(ROOT / f".lab/{LAB}/inventory")
+    say("A chat request, on the head")
+    print(ask())
+    changed = sum(int(number) for number in re.findall(r"changed=(\d+)", recap))
+    say(f"Done in {time.monotonic() - began:.0f} s, changed={changed}. Again: make demo. Away with it: make clean.")
+
+
+if __name__ == "__main__":
+    main()
