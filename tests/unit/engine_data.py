@@ -44,7 +44,7 @@ LINKS: list[dict[str, Any]] = [
 
 
 def resolved(release: str = "v1.1", /, **raw: Any) -> Resolved:
-    """The settings that `raw` gives under `release`, the drafter's licence accepted unless it says otherwise."""
+    """The settings that `raw` gives under `release`; the drafter's licence is accepted."""
     return resolve(
         PRODUCT.specs, PRODUCT.rules, PRODUCT.release(release), {**LICENCE, **raw, "release": release}
     )

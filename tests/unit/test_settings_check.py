@@ -103,11 +103,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"model_id": "me/mine"},
-        "model_id me/mine needs its own model_revision: the release pins one for its own model only",
+        "model_id me/mine needs its own model_revision: the release pins none for it",
     ),
     (
         {"drafter_id": "me/mine"},
-        "drafter_id me/mine needs its own drafter_revision: the release pins one for its own drafter only",
+        "drafter_id me/mine needs its own drafter_revision: the release pins none for it",
     ),
     (
         {"engine_env": {"NCCL_IB_HCA": "mlx5_0"}},

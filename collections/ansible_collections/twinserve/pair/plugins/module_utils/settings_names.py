@@ -12,11 +12,11 @@ CLOSE = 0.82  # a letter too many, too few or swapped in a short name; `common` 
 def misspelled(names: Iterable[str], known: Collection[str], ignored: Collection[str] = ()) -> list[str]:
     """A message for each name that is close to a setting but is none.
 
-    Names that a setting's name begins or ends (`serve_parallel`) are people's own, not misspelt.
+    Names that end in a setting's (`serve_container_name`) are people's own, not misspelt.
     """
     messages = []
     for name in sorted(names):
-        if name in known or name in ignored or name.startswith("_") or _contains_setting(name, known):
+        if name in known or name in ignored or name.startswith("_") or _ends_in_setting(name, known):
             continue
         if close := difflib.get_close_matches(name.lower(), sorted(known), 1, CLOSE):
             messages.append(f"{name} is not a setting: did you mean {close[0]}?")
@@ -28,5 +28,5 @@ def ignored_environment(names: Iterable[str], patterns: Collection[str]) -> list
     return sorted(name for name in names if any(re.fullmatch(pattern, name) for pattern in patterns))
 
 
-def _contains_setting(name: str, known: Collection[str]) -> bool:
-    return any(name.startswith(f"{setting}_") or name.endswith(f"_{setting}") for setting in known)
+def _ends_in_setting(name: str, known: Collection[str]) -> bool:
+    return any(name.endswith(f"_{setting}") for setting in known)

@@ -1,0 +1,74 @@
+"""The engine's log lines, in the contract's words, against the patterns that the supervisor is given."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from engine_data import PRODUCT
+
+RELEASE = PRODUCT.release("v1.1")
+SERVING = (
+    "[tensorfold] serving GLM-5.3-Flash-EXL3 at http://127.0.0.1:8888/v1 on CUDA, rank 0 of 2 "
+    "(sampling: temperature 1.0; drafts: on; context: 1048576; loaded in 182.4s)"
+)
+
+
+@pytest.mark.parametrize(
+    ("role", "line"), [("head", SERVING), ("worker", "[tensorfold] rank 1 ready in 180.2s, following rank 0")]
+)
+def test_a_ready_rank_is_recognised(role: str, line: str) -> None:
+    assert re.search(RELEASE["ready"][role], line)
+
+
+def test_the_largest_window_is_read_from_the_refusal() -> None:
+    line = (
+        "tensorfold: CUDA startup memory budget cannot fit requested context 1048576; estimated largest "
+        "fitting prompt-plus-reply window: 786432 tokens across the ranks."
+    )
+    found = re.search(RELEASE["refit"]["pattern"], line)
+    assert found is not None
+    assert found["window"] == "786432"
+
+
+PROGRESS = [
+    ("[tensorfold] loading GLM-5.3-Flash-EXL3: GLM-5.3-Flash (glm5_next) on CUDA, rank 0 of 2", {}),
+    (
+        "[tensorfold] CUDA rank 0 startup estimate 88.09 GiB within 95.5 GiB; native 1048576, allocated "
+        "prompt/reply window 1048576, cache slots 8",
+        {"estimate_gib": "88.09"},
+    ),
+    (
+        "[tensorfold] --parallel 4: up to 4 requests decode together, their caches in one pool of "
+        "2684928 tokens (each up to 1048576)",
+        {"pool_tokens": "2684928"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "values"), PROGRESS)
+def test_progress_is_recognised(line: str, values: dict[str, str]) -> None:
+    found = next(match for pattern in RELEASE["progress"] if (match := re.search(pattern, line)))
+    assert {name: found[name] for name in values} == values
+
+
+FAILURES = [
+    (
+        "CUDA ranks have different native windows or context flags; start both with the same flags",
+        "arguments",
+    ),
+    (
+        "RuntimeError: the two ranks were started with different settings (draft model, ...): rank 0 [...]",
+        "plans",
+    ),
+    ("RuntimeError: NCCL error 2: unhandled system error", "split: false"),
+    ("RuntimeError: NCCL error 6: remote process exited", "fabric"),
+    ("RuntimeError: RoCE all-gather failed (sequence 4, peer 1, hca rocep1s0f0)", "cable"),
+    ("tensorfold serve: error: unrecognized arguments: --contxt 4096", "extra_args"),
+]
+
+
+@pytest.mark.parametrize(("line", "cure"), FAILURES)
+def test_a_known_failure_comes_with_its_cure(line: str, cure: str) -> None:
+    found = next(entry for entry in RELEASE["failures"] if re.search(entry["pattern"], line))
+    assert cure in found["cure"]
