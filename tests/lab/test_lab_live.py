@@ -1,0 +1,204 @@
+"""The lab itself, in a lab of its own: hosts boot, verbs do what they say, nothing is left behind."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+from twinlab import cgroups
+from twinlab.layout import PROJECT, Lab, state_root
+from twinlab.ownership import remembered_network
+
+pytestmark = pytest.mark.lab
+NAME = "labtest"
+RAIL = "enp1s0f0np0"
+HCA = "/sys/class/infiniband/rocep1s0f0/ports/1"
+ENGINE = 'exec -a tensorfold python3 -c "import time; time.sleep(600)" serve'
+
+
+def lab_command(*words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a verb of the lab under test."""
+    verb, *rest = words
+    return subprocess.run(
+        [str(PROJECT / "lab/lab"), verb, "--name", NAME, *rest],
+        input=stdin,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+
+
+def do(*words: str) -> str:
+    """Run a verb that has to work."""
+    done = lab_command(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def on(host: str, script: str) -> str:
+    """Run a script as the user over ssh."""
+    return do("ssh", host, script).strip()
+
+
+def eventually(question: Callable[[], object], answer: object, timeout: float = 15.0) -> None:
+    """Wait for an answer that comes soon."""
+    end = time.monotonic() + timeout
+    while (got := question()) != answer:
+        assert time.monotonic() < end, f"still {got!r}, not {answer!r}"
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    """A lab in its bare state; wiped afterwards."""
+    lab_command("down", "--wipe")
+    do("up")
+    yield Lab(NAME, state_root(), remembered_network(state_root(), NAME))
+    do("wipe")
+
+
+@pytest.fixture(scope="module")
+def cabled(lab: Lab) -> Lab:
+    """The same with addresses on the rails."""
+    do("up", "--cabled")
+    return lab
+
+
+@pytest.fixture(scope="module")
+def image(lab: Lab) -> str:
+    """The engine's image by digest, present on host a."""
+    release = yaml.safe_load((lab.catalogue / "lab.yml").read_text())["defaults"]
+    name = f"{release['image']}@{release['image_digest']}"
+    on("a", f"sudo docker pull -q {name}")
+    return name
+
+
+def test_a_bare_host_is_a_spark_to_look_at(lab: Lab) -> None:
+    assert on("a", "hostname; . /etc/os-release; echo $ID $VERSION_ID") == f"{NAME}-a\nubuntu 24.04"
+    assert on("b", "id -nG; sudo id -un") == "nvidia sudo\nroot"
+    assert on("a", f"cat /sys/class/net/{RAIL}/operstate /sys/class/net/{RAIL}/mtu") == "down\n1500"
+    assert on("a", "ls /sys/class/infiniband").split() == [
+        "roceP2p1s0f0",
+        "roceP2p1s0f1",
+        "rocep1s0f0",
+        "rocep1s0f1",
+    ]
+    assert on("a", "nvidia-smi -L") != on("b", "nvidia-smi -L")
+    assert on(
+        "a", "systemctl is-system-running; sudo docker info -f '{{.DefaultRuntime}} {{.CgroupVersion}}'"
+    ) == ("running\nlab 2")
+
+
+def test_up_again_changes_nothing(lab: Lab) -> None:
+    before = on("a", "cat /proc/sys/kernel/random/boot_id")
+    assert f"lab {NAME} is up already" in lab_command("up").stderr
+    assert on("a", "cat /proc/sys/kernel/random/boot_id") == before
+
+
+def test_packages_come_through_the_mirror(lab: Lab) -> None:
+    on("a", "sudo apt-get update -q && apt-cache policy tree | grep -q Candidate")
+
+
+def test_cabled_hosts_reach_each_other(cabled: Lab) -> None:
+    for rail in (1, 2):
+        on("a", f"ping -c1 -W2 -M do -s 8972 {cabled.network.rail_address(rail, 2)}")
+    assert (
+        on("a", f"ssh {cabled.network.rail_address(1, 2)} hostname; ssh {NAME}-b hostname")
+        == f"{NAME}-b\n{NAME}-b"
+    )
+    gid = on("a", f"cat {HCA}/gids/3 {HCA}/gid_attrs/types/3 {HCA}/gid_attrs/ndevs/3").splitlines()
+    assert gid[0].startswith("0000:0000:0000:0000:0000:ffff:c6")
+    assert gid[1:] == ["RoCE v2", RAIL]
+    assert "Invalid argument" in on("a", f"cat {HCA}/gid_attrs/types/9 2>&1 || true")
+
+
+def test_a_pulled_cable_is_seen_on_both_sides(cabled: Lab) -> None:
+    do("cut-rail", "1")
+    for host in "ab":
+        eventually(partial(on, host, f"cat /sys/class/net/{RAIL}/carrier {HCA}/state"), "0\n1: DOWN")
+        assert on(host, "cat /sys/class/net/enP2p1s0f0np0/carrier") == "1"
+    do("mend-rail", "1")
+    eventually(lambda: on("b", f"cat /sys/class/net/{RAIL}/carrier {HCA}/state"), "1\n4: ACTIVE")
+
+
+def test_a_power_cut_takes_the_carrier_from_the_other(cabled: Lab) -> None:
+    before = on("b", "cat /proc/sys/kernel/random/boot_id; echo kept > ~/file; sync")
+    do("power-cut", "b")
+    assert lab_command("status").returncode == 1
+    assert f"{NAME}-b is off" in lab_command("exec", "b", "true").stderr
+    eventually(lambda: on("a", f"cat {HCA}/state"), "1: DOWN")
+    do("power-on", "b")
+    assert on("b", "cat file; cat /proc/sys/kernel/random/boot_id").split()[0] == "kept"
+    assert on("b", "cat /proc/sys/kernel/random/boot_id") != before
+    eventually(lambda: on("a", f"cat {HCA}/state"), "4: ACTIVE")
+
+
+def test_reboot(cabled: Lab) -> None:
+    before = on("b", "cat /proc/sys/kernel/random/boot_id")
+    do("reboot", "b")
+    assert on("b", "cat /proc/sys/kernel/random/boot_id") != before
+
+
+@pytest.mark.parametrize("gib", [20, 900])
+def test_free_disk_is_what_was_set(lab: Lab, gib: int) -> None:
+    do("disk", "a", str(gib))
+    shown = on("a", "df --block-size=1M --output=avail / /var/lib/docker | tail -n +2").split()
+    assert [int(megabytes) / 1024 for megabytes in shown] == pytest.approx([gib, gib], rel=0.001)
+
+
+def test_memory_is_what_was_set_also_in_containers(lab: Lab, image: str) -> None:
+    do("memory", "a", "20")
+    show = "grep MemAvailable /proc/meminfo"
+    assert (
+        on("a", f"{show}; sudo docker run --rm --entrypoint sh {image} -c '{show}'").split()[1::3]
+        == ["20971520"] * 2
+    )
+    do("memory", "a", "115")
+
+
+def test_a_loaded_engine_holds_memory_and_shows_on_the_gpu(lab: Lab, image: str) -> None:
+    ask = "nvidia-smi --query-compute-apps=used_memory --format=csv,noheader,nounits"
+    on(
+        "a",
+        f"sudo docker run -d --name load --gpus all --network host --entrypoint bash {image} -c '{ENGINE}'",
+    )
+    on("a", """sudo docker exec load sh -c 'echo "{\\"gib\\": 80}" > /lab/gpu.json'""")
+    assert on("a", ask) == "81920"
+    assert on("a", f"sudo docker exec load sh -c '{ask}; ls /sys/class/infiniband | wc -l'") == "81920\n4"
+    eventually(lambda: on("a", "grep MemAvailable /proc/meminfo").split()[1], str(35 * 1024 * 1024))
+    assert "engine holds 80.0" in do("status")
+    on("a", "sudo docker rm -f load")
+    assert on("a", ask) == ""
+    eventually(lambda: on("a", "grep MemAvailable /proc/meminfo").split()[1], str(115 * 1024 * 1024))
+
+
+def test_switches_reach_the_host(lab: Lab) -> None:
+    do("engine", "b", "load_seconds=3")
+    assert on("b", "cat /var/lib/lab-engine/switches.json").split() == ["{", '"load_seconds":', "3", "}"]
+    do("engine", "b", "--clear")
+    assert on("b", "cat /var/lib/lab-engine/switches.json") == "{}"
+
+
+def test_a_killed_lab_comes_up_again(cabled: Lab) -> None:
+    for group in (cabled.services_cgroup, *(host.cgroup for host in cabled.hosts)):
+        cgroups.kill(group)
+    assert lab_command("status").returncode == 1
+    do("up")
+    assert on("a", "hostname") == f"{NAME}-a"
+
+
+def test_down_leaves_nothing(cabled: Lab) -> None:
+    do("down", "--wipe")
+    assert not cabled.folder.exists()
+    assert NAME not in Path("/proc/mounts").read_text()
+    root = cgroups.unified_root()
+    assert root is not None and not (root / "twinlab" / NAME).exists()
+    for question in (["ip", "netns"], ["ip", "link"], ["losetup", "--all"], ["ps", "-ef"]):
+        shown = subprocess.run(question, capture_output=True, text=True, check=True).stdout
+        assert NAME not in shown
+    assert "there is no lab" in lab_command("down").stderr
