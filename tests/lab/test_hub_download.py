@@ -228,7 +228,7 @@ def test_a_slow_file_is_slow_and_whole(hub: Hub) -> None:
     hub.describe(DRAFTER, slow=200_000)
     started = time.monotonic()
     assert hub.get(_resolve(DRAFTER, "model.safetensors"))[1] == whole
-    assert time.monotonic() - started > len(whole) / 200_000
+    assert time.monotonic() - started > len(whole) / 200_000 / 2  # the last piece is not waited for
 
 
 def test_models_made_twice_are_not_written_twice(tmp_path: Path) -> None:
