@@ -32,7 +32,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             )
         answer = self._follow(answer, args, f"{host}: {title}", task_vars)
         if answer["status"] != "done":
-            lines = answer.get("log") or ["no output"]
+            lines = answer["log"] = (answer.get("log") or ["no output"])[-5:]
             answer.update(failed=True, msg=f"{title} failed (exit {answer.get('exit_code')}): {lines[-1]}")
         return {**result, **answer}
 

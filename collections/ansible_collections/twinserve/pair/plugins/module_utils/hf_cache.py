@@ -130,14 +130,23 @@ def wrong_content(snapshot: Path, digests: dict[str, str]) -> list[str]:
 
 
 def transfer_list(snapshot: Path) -> list[str]:
-    """What a copy of this snapshot needs, relative to the repository: each blob once, then the links."""
-    top = snapshot.parent.parent
-    blobs: dict[str, None] = {}
-    entries = []
+    """What a copy of this snapshot needs, relative to `hub/`: the payloads first, each once, then the links to them.
+
+    The links are copied as links, all hops of them, so that both layouts arrive as they are: blobs in the repository's
+    own folder, and blobs that are links into the shared store. Raises ValueError for a link that leaves `hub/`.
+    """
+    hub = snapshot.parent.parent.parent
+    payloads: dict[str, None] = {}
+    links: dict[str, None] = {}
     for _, path in walk(snapshot):
-        entries.append(str(path.relative_to(top)))
-        if path.is_symlink():
-            # One step only: in the shared layout the blob is a link out of this folder; the copy follows it.
-            blob = Path(os.path.normpath(path.parent / path.readlink()))
-            blobs[str(blob.relative_to(top))] = None
-    return [*blobs, *entries]
+        while path.is_symlink():
+            links[_below(path, hub)] = None
+            path = Path(os.path.normpath(path.parent / path.readlink()))
+        payloads[_below(path, hub)] = None
+    return [*payloads, *links]
+
+
+def _below(path: Path, hub: Path) -> str:
+    if not path.is_relative_to(hub):
+        raise ValueError(f"{path} is outside {hub}, which the copy to a worker does not leave")
+    return str(path.relative_to(hub))

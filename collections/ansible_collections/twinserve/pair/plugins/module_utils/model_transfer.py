@@ -83,16 +83,15 @@ def download_env(node: Mapping[str, Any], settings: Mapping[str, Any], token_fil
 
 
 def copy_argv(
-    head: Mapping[str, Any], snapshot: Mapping[str, str], worker: Mapping[str, Any], address: str, name: str,
+    head: Mapping[str, Any],
+    snapshot: Mapping[str, str],
+    worker: Mapping[str, Any],
+    address: str,
+    name: str,
     options: Sequence[str],
-) -> list[str]:  # fmt: skip
-    """rsync of one snapshot's blobs and links to the worker that answers at `address`.
-
-    Links that leave the repository's folder (the shared blob store) are followed, the others kept (M-01).
-    """
-    folder = folder_name(snapshot["repo"])
-    return [
-        "rsync", "--archive", "--no-owner", "--no-group", "--copy-unsafe-links", "--partial", "--whole-file",
-        f"--files-from={list_file(snapshot['repo'], name)}", f"--rsh={_SSH}", *options,
-        f"{head['hf']['home']}/hub/{folder}/", f"{worker['user']['name']}@{address}:hub/{folder}/",
-    ]  # fmt: skip
+) -> list[str]:
+    """rsync of one snapshot's files to the worker that answers at `address`; links stay links."""
+    target = f"{worker['user']['name']}@{address}:hub/"
+    words = ["rsync", "--archive", "--no-owner", "--no-group", "--partial", "--whole-file"]
+    words += [f"--files-from={list_file(snapshot['repo'], name)}", f"--rsh={_SSH}", *options]
+    return [*words, f"{head['hf']['home']}/hub/", target]

@@ -85,7 +85,7 @@ def read_config(path: Path) -> Config:
 
 
 def parse_config(data: Mapping[str, Any]) -> Config:
-    """Turn the file's content into types (KeyError, TypeError, ValueError or re.error when it does not fit)."""
+    """Turn the file's content into types (KeyError, TypeError, ValueError, re.error: it does not fit)."""
     if data["schema"] != _SCHEMA:
         raise ConfigError(f"schema {data['schema']}, not {_SCHEMA}")
     patterns = data["patterns"]

@@ -62,9 +62,11 @@ def smoke(state: State, now: float) -> Moved:
     canary = state.canary
     if canary.ended is not None and canary.ended >= state.phase_at:
         if canary.ok:
-            return enter(state, Phase.SERVE, now, vital_at=now, last_error=None), ()
-        if canary.bad:
+            return enter(state, Phase.SERVE, now, vital_at=now), ()
+        if canary.hopeless:
             return refuse(state, f"smoke test: {canary.detail}", now)
+        if canary.bad:
+            return fail(state, f"smoke test: {canary.detail}", now)
         # Busy: somebody was faster. Ask again.
         state = replace(state, canary=replace(canary, ended=None))
     state, asked = ask(state, Ask(state.epoch, state.api.model or "", _SMOKE_TIMEOUT), now, _PROBE_EVERY)

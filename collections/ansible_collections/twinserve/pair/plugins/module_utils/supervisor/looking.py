@@ -28,10 +28,11 @@ def look(state: State, now: float) -> Moved:
             asked += more
     if len(state.answers) == len(state.ranks):
         return _decide(state, now)
-    if state.problems:
-        rank = max(state.problems)
-        missing = f"{rank_name(rank)} {state.ranks[rank].name} {state.problems[rank]}"
-        state = _block(state, missing, now)
+    silent = [rank for rank in state.problems if rank not in state.answers]
+    if silent:
+        text = f"{rank_name(silent[0])} {state.ranks[silent[0]].name} {state.problems[silent[0]]}"
+        asked += _news(state, text)
+        state = _block(state, text, now)
     return state, tuple(asked)
 
 
@@ -186,10 +187,15 @@ def _block(state: State, why: str, now: float) -> State:
     return replace(state, blocked=why)
 
 
+def _news(state: State, why: str) -> list[Action]:
+    """Say once what is being waited for."""
+    return [] if state.blocked == why else [Say(state.epoch, f"waiting: {why}")]
+
+
 def _wait(state: State, why: str, now: float) -> Moved:
     """The link is not as it must be. Look again: cables and addresses come back without us."""
-    news = () if state.blocked == why else (Say(state.epoch, f"waiting: {why}"),)
+    news = _news(state, why)
     state = enter(_block(state, why, now), Phase.LOOK, now)
     # Not at once: the reports that came in a moment ago would only say the same.
     asked = {f"{Report.__name__} {view.rank}": now for view in state.ranks}
-    return replace(state, asked=asked), news
+    return replace(state, asked=asked), tuple(news)

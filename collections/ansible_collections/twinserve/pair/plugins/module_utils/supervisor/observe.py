@@ -8,9 +8,11 @@ from typing import Any
 
 from .events import Ask, Done, Logs, Look, Observation, Probe, Reach, Report, Start, Stop
 from .smoke import judge
-from .state import ApiView, Phase, RankView, State, with_rank
+from .state import ApiView, RankView, State, with_rank
 
 _RUNS = frozenset({"active", "activating"})
+# The container goes a moment before the client that is attached to it: then the next look has the exit code.
+_STRAYS = 2
 
 
 def absorb(state: State, observation: Observation, now: float) -> State:
@@ -32,7 +34,7 @@ def has_ended(view: RankView) -> str | None:
         return f"exited{code}" if code else "is gone"
     if view.launched and view.container and view.container != view.launched:
         return "was replaced by another container"
-    if view.unit == "active" and view.launched and not (view.container and view.running):
+    if view.launched and view.strays >= _STRAYS:
         return "lost its container"
     return None
 
@@ -87,6 +89,7 @@ def _probe(state: State, view: RankView, done: Done, now: float) -> State:
         gpu_gib=seen["gpu_gib"],
         log_line=seen["log_line"],
         seen_at=now,
+        strays=view.strays + 1 if seen["unit"] == "active" and not container.get("running") else 0,
         misses=0,
         missed="",
     )
@@ -98,21 +101,21 @@ def _probe(state: State, view: RankView, done: Done, now: float) -> State:
 
 def _look(state: State, done: Done, now: float) -> State:
     if done.error is not None:
-        return replace(state, api=replace(state.api, model=None))
+        # Ranks that were found running without an API are still loading: wait for them as for our own.
+        return replace(state, api=replace(state.api, model=None), adopted=False)
     api = ApiView(done.value["model"], done.value["health"])
     alive = counters(api.health) != counters(state.api.health)
     return replace(state, api=api, vital_at=now if alive else state.vital_at)
 
 
 def _reply(state: State, done: Done, now: float) -> State:
-    canary = replace(state.canary, ended=now, at=state.clock, seconds=done.seconds)
+    canary = replace(state.canary, ended=now, at=state.clock, seconds=done.seconds, hopeless=False)
     if done.error is not None:
         return replace(state, canary=replace(canary, ok=False, bad=canary.bad + 1, detail=done.error))
     verdict = judge(done.value)
+    if verdict.ok:
+        return replace(state, canary=replace(canary, ok=True, bad=0, detail=""), vital_at=now, proved=True)
     if verdict.busy:
         return replace(state, canary=replace(canary, detail=verdict.detail))
-    if not verdict.ok:
-        return replace(state, canary=replace(canary, ok=False, bad=canary.bad + 1, detail=verdict.detail))
-    early = state.phase in (Phase.SMOKE, Phase.SERVE)
-    canary = replace(canary, ok=True, bad=0, detail="")
-    return replace(state, canary=canary, vital_at=now, proved=state.proved or early)
+    failed = replace(canary, ok=False, bad=canary.bad + 1, hopeless=verdict.hopeless, detail=verdict.detail)
+    return replace(state, canary=failed)

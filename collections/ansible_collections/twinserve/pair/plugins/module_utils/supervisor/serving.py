@@ -1,4 +1,4 @@
-"""While the pair serves: a death is acted on at once, a hang only by lack of progress, silence of ssh not at all."""
+"""While the pair serves: a death is acted on at once, a hang by lack of progress, silent ssh not at all."""
 
 from __future__ import annotations
 

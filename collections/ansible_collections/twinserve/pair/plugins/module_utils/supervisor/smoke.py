@@ -23,10 +23,14 @@ class Reply:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`ok`: the model works. `busy`: no proof either way. Else `detail` says what is wrong."""
+    """`ok`: the model works. `busy`: no proof either way. Else `detail` says what is wrong.
+
+    `hopeless`: another start would answer the same.
+    """
 
     ok: bool
     busy: bool = False
+    hopeless: bool = False
     detail: str = ""
 
 
@@ -35,7 +39,7 @@ def judge(reply: Reply) -> Verdict:
     if reply.status in BUSY:
         return Verdict(ok=False, busy=True, detail=f"busy (HTTP {reply.status})")
     if reply.status in (401, 403):
-        return Verdict(ok=False, detail="the API rejects the configured key")
+        return Verdict(ok=False, hopeless=True, detail="the API rejects the configured key")
     if reply.status != 200:
         return Verdict(ok=False, detail=f"HTTP {reply.status}: {reply.text[:200]}")
     why = collapsed(reply.text)
@@ -43,8 +47,9 @@ def judge(reply: Reply) -> Verdict:
         return Verdict(ok=True)
     return Verdict(
         ok=False,
-        detail=f'rank pair answers "{_shorten(reply.text)}" ({why}): weights loaded but the model does not work; '
-        "verify the model files (model_verify: sha256)",
+        hopeless=True,
+        detail=f'rank pair answers "{_shorten(reply.text)}" ({why}): weights loaded but the model does not '
+        "work; verify the model files (model_verify: sha256)",
     )
 
 

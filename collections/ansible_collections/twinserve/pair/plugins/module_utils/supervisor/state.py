@@ -16,7 +16,7 @@ _NOTHING: Mapping[int, Any] = MappingProxyType({})
 
 
 class Phase(StrEnum):
-    """Where the pair is on its way. `events` and `files` show fewer words: see `shown` in statefile."""
+    """Where the pair is on its way. People see fewer words: `State.shown`."""
 
     LOOK = "look"
     REACH = "reach"
@@ -28,6 +28,9 @@ class Phase(StrEnum):
     HALT = "halt"
     DOWN = "down"
     GONE = "gone"
+
+
+_SHOWN = {Phase.LOAD: "loading", Phase.SMOKE: "smoke", Phase.DOWN: "down", Phase.GONE: "down"}
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class RankView:
     log_line: str | None = None
     launched: str | None = None
     seen_at: float | None = None
+    # Looks in a row that found the unit active without its container, and looks that failed.
+    strays: int = 0
     misses: int = 0
     missed: str = ""
 
@@ -58,7 +63,10 @@ class ApiView:
 
 @dataclass(frozen=True)
 class Canary:
-    """The proof of life. `ended` and `sent` are monotonic, `at` is for people; `bad` counts failures in a row."""
+    """The proof of life. `ended` and `sent` are monotonic, `at` is for people.
+
+    `bad` counts failures in a row; a `hopeless` one would come again after any start.
+    """
 
     sent: float | None = None
     ended: float | None = None
@@ -66,6 +74,7 @@ class Canary:
     seconds: float = 0.0
     ok: bool = False
     bad: int = 0
+    hopeless: bool = False
     detail: str = ""
 
 
@@ -129,6 +138,15 @@ class State:
         """Ranks whose start is under way: stopping them now could be overtaken by it."""
         return frozenset(action.rank for action in self.pending if isinstance(action, Start))
 
+    @property
+    def shown(self) -> str:
+        """The state in the words of the state file."""
+        if self.phase is Phase.SERVE:
+            return "serving" if self.proved else "starting"
+        if self.phase is Phase.HALT:
+            return "starting" if self.after is Phase.LOOK else "stopping"
+        return _SHOWN.get(self.phase, "starting")
+
 
 Moved = tuple[State, tuple[Action, ...]]
 
@@ -149,7 +167,6 @@ def enter(state: State, phase: Phase, now: float, **changes: Any) -> State:
         state,
         phase=phase,
         phase_at=now,
-        since=state.clock,
         epoch=state.epoch + 1,
         pending=starts,
         asked={},

@@ -31,6 +31,7 @@ _MOVES = 12
 
 def step(state: State, observation: Observation, now: float) -> Moved:
     """Take in what came, then let phase after phase act until one waits for an answer or for time."""
+    shown = state.shown
     state = absorb(state, observation, now)
     if observation.terminate and not state.quitting:
         state = _quit(state, now)
@@ -40,7 +41,8 @@ def step(state: State, observation: Observation, now: float) -> Moved:
         state, more = _PHASES[state.phase](state, now)
         actions += more
         if state.epoch == before:
-            return state, tuple(actions)
+            since = state.clock if state.shown != shown or not state.since else state.since
+            return replace(state, since=since), tuple(actions)
     raise RuntimeError(f"the supervisor goes round in circles in phase {state.phase}")
 
 

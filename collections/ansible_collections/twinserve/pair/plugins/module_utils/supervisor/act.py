@@ -1,0 +1,80 @@
+"""Doing what a step asked for, each action in a thread of its own, so that none holds up the watching."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from .client import Client, ClientError
+from .config import Config
+from .events import Action, Ask, Done, Logs, Look, Probe, RankAction, Reach, Report, Start, Stop
+from .nodes import Node, NodeError
+
+_QUICK, _SLOW, _START = 12.0, 40.0, 330.0
+# The agent's own limits on top of the container's stop timeout.
+_STOP_EXTRA = 240.0
+_RANK_FIELDS = frozenset({"unit", "container", "exit_code", "gpu_gib", "log_line"})
+
+
+class Doer:
+    """Nodes and API of one pair."""
+
+    def __init__(self, config: Config, nodes: Sequence[Node], client: Client) -> None:
+        self._config, self._nodes, self._client = config, nodes, client
+
+    def do(self, action: Action) -> Done:
+        """Do one action and return its answer; whatever can go wrong outside becomes the answer's error."""
+        began = time.monotonic()
+        try:
+            value, error = self._value(action), None
+        except (NodeError, ClientError) as failed:
+            value, error = None, str(failed)
+        except (ValueError, KeyError, TypeError) as failed:
+            value, error = None, f"gave an answer that cannot be read ({failed!r})"
+        return Done(action, value, error, time.monotonic() - began)
+
+    def _value(self, action: Action) -> Any:
+        match action:
+            case Look():
+                return self._client.look()
+            case Ask(model=model, timeout=timeout):
+                return self._client.ask(model, self._config.smoke, timeout)
+            case RankAction(rank=rank):
+                return _on_node(self._nodes[rank], action, self._config.stop_timeout)
+        raise ValueError(f"nothing to do for {action}")
+
+
+def in_thread(doer: Doer, action: Action, answer: Callable[[Done | Exception], None]) -> None:
+    """Do an action beside the loop. A fault of our own is handed over too: the loop must not go on blindly."""
+
+    def work() -> None:
+        try:
+            answer(doer.do(action))
+        except Exception as fault:  # noqa: BLE001 - raised again by the loop
+            answer(fault)
+
+    threading.Thread(target=work, name=type(action).__name__, daemon=True).start()
+
+
+def _on_node(node: Node, action: RankAction, stop_timeout: float) -> Any:
+    match action:
+        case Report():
+            return json.loads(node.call(["report"], "", _SLOW))
+        case Probe():
+            seen = json.loads(node.call(["state"], "", _QUICK))
+            if missing := _RANK_FIELDS - seen.keys():
+                raise KeyError(", ".join(sorted(missing)))
+            return seen
+        case Reach(targets=targets):
+            return json.loads(node.call(["reach"], json.dumps([asdict(one) for one in targets]), _SLOW))
+        case Start(link=link):
+            return json.loads(node.call(["start"], link, _START))
+        case Stop():
+            return json.loads(node.call(["stop"], "", stop_timeout + _STOP_EXTRA))
+        case Logs(lines=lines):
+            return node.call(["logs", str(lines)], "", _SLOW)
+    raise ValueError(f"no verb for {action}")

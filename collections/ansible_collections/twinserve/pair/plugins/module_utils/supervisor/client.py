@@ -1,0 +1,72 @@
+"""The pair's API, as the supervisor asks it: on this machine, without any proxy."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from .smoke import Reply
+
+_QUICK = 5.0
+
+
+class ClientError(RuntimeError):
+    """The API did not answer; the text says how."""
+
+
+class Client:
+    """HTTP to one address. A connection a request: a dead server must show at once."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host, self._port = host, port
+
+    def look(self) -> dict[str, Any]:
+        """Return the first model's name, and the server's counters (empty when it shows none).
+
+        Raises ClientError while no model is listed.
+        """
+        status, body = self._request("GET", "/v1/models", None, _QUICK)
+        models = _object(body).get("data") or []
+        if status != 200 or not models:
+            raise ClientError(f"/v1/models: HTTP {status}")
+        status, body = self._request("GET", "/health", None, _QUICK)
+        return {"model": str(models[0].get("id")), "health": _object(body) if status == 200 else {}}
+
+    def ask(self, model: str, smoke: Mapping[str, Any], timeout: float) -> Reply:
+        """Send the tiny completion; raises ClientError when there is no answer within `timeout` seconds."""
+        body = {
+            "model": model,
+            "messages": [{"role": "user", "content": smoke["prompt"]}],
+            "max_tokens": smoke["max_tokens"],
+            **smoke["extra"],
+        }
+        status, text = self._request("POST", "/v1/chat/completions", json.dumps(body), timeout)
+        answer = _object(text)
+        if status != 200:
+            error = answer.get("error", text)
+            return Reply(status, str(error.get("message") if isinstance(error, dict) else error))
+        choices = answer.get("choices") or [{}]
+        return Reply(status, str((choices[0].get("message") or {}).get("content") or ""))
+
+    def _request(self, method: str, path: str, body: str | None, timeout: float) -> tuple[int, str]:
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+        try:
+            connection.request(method, path, body, {"Content-Type": "application/json"} if body else {})
+            response = connection.getresponse()
+            return response.status, response.read().decode("utf-8", "replace")
+        except TimeoutError as error:
+            raise ClientError(f"{path}: no answer within {timeout:.0f} s") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise ClientError(f"{path}: {error or type(error).__name__}") from error
+        finally:
+            connection.close()
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}

@@ -1,0 +1,134 @@
+"""The supervisor's loop: collect answers, step, act, show. Everything that decides is in `step`."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from . import statefile
+from .act import Doer, in_thread
+from .client import Client
+from .config import ConfigError, read_config
+from .events import Action, Done, Exit, Observation, Say
+from .nodes import make_nodes
+from .notify import notify, one_line
+from .state import Phase, State, fresh
+from .step import step
+from .words import status
+
+CONFIG = Path("/etc/twinserve/pair.json")
+STATE = Path("/run/twinserve/state.json")
+_TICK = 0.25
+# While ranks are being stopped, systemd is asked for this much more, again and again.
+_MORE_TIME = 60
+
+Inbox = queue.SimpleQueue[Done | Exception | None]
+
+
+@dataclass
+class Loop:
+    """The state and its surroundings. `submit` starts an action whose answer comes into the inbox."""
+
+    state: State
+    inbox: Inbox
+    submit: Callable[[Action], None]
+    show: Callable[[State, float], None]
+    say: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    wall: Callable[[], str] = lambda: datetime.now(UTC).isoformat(timespec="seconds")
+
+    def turn(self, wait: float) -> bool:
+        """Wait for news at most `wait` seconds and act on them; returns False when all is over."""
+        done, terminate = self._news(wait)
+        now = self.clock()
+        self.state, actions = step(self.state, Observation(self.wall(), done, terminate), now)
+        self.show(self.state, now)
+        for action in actions:
+            match action:
+                case Say(text=text):
+                    self.say(text)
+                case Exit():
+                    return False
+                case _:
+                    self.submit(action)
+        return True
+
+    def _news(self, wait: float) -> tuple[tuple[Done, ...], bool]:
+        """Return the answers that are there, and whether we were asked to stop (an empty entry)."""
+        found: list[Done] = []
+        terminate = False
+        try:
+            entry = self.inbox.get(timeout=wait) if wait > 0 else self.inbox.get_nowait()
+            while True:
+                if isinstance(entry, Exception):
+                    raise entry
+                if entry is None:
+                    terminate = True
+                else:
+                    found.append(entry)
+                entry = self.inbox.get_nowait()
+        except queue.Empty:
+            return tuple(found), terminate
+
+
+class Shower:
+    """Shows the state where it is looked for: in the state file and in `systemctl status`, when it changed."""
+
+    def __init__(self, path: Path, tell: Callable[[str], Any] = notify) -> None:
+        self._path, self._tell = path, tell
+        self._document: dict[str, Any] = {}
+        self._status = ""
+
+    def __call__(self, state: State, now: float) -> None:
+        """Write what changed since the last call."""
+        document = statefile.document(state, now)
+        if document != self._document:
+            statefile.write(self._path, document)
+            self._document = document
+        line = one_line(status(state, now))
+        if line != self._status:
+            self._tell(f"STATUS={line}")
+            self._status = line
+        if state.phase is Phase.HALT and state.quitting:
+            self._tell(f"EXTEND_TIMEOUT_USEC={_MORE_TIME * 1_000_000}")
+
+
+def say(text: str) -> None:
+    """Write to the journal."""
+    print(text, flush=True)
+
+
+def main() -> int:
+    """Run until SIGTERM has stopped the pair. Without a usable configuration: say so and fail."""
+    try:
+        config = read_config(CONFIG)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        notify(f"STATUS={one_line(str(error))}")
+        return 1
+    inbox: Inbox = queue.SimpleQueue()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: inbox.put(None))
+    doer = Doer(config, make_nodes(config.members), Client(config.host, config.port))
+    show = Shower(STATE)
+    loop = Loop(
+        state=fresh(config, time.monotonic(), ""),
+        inbox=inbox,
+        submit=lambda action: in_thread(doer, action, inbox.put),
+        show=show,
+        say=say,
+    )
+    loop.state = replace(statefile.restore(loop.state, STATE), clock=loop.wall(), since=loop.wall())
+    # Before systemd hears that we are up: who waits for the start must not read an earlier supervisor's state.
+    show(loop.state, time.monotonic())
+    notify("READY=1")
+    while loop.turn(_TICK):
+        pass
+    return 0

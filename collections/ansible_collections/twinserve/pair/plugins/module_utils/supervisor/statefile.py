@@ -1,0 +1,99 @@
+"""The state file: for playbooks and people, and for a supervisor that comes back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..agent.plan import write_atomically
+from ..rails import Endpoint, Link
+from .state import Phase, State
+from .words import detail, shown
+
+_SCHEMA = 1
+
+
+def document(state: State, now: float) -> dict[str, Any]:
+    """Return everything that is shown of the pair."""
+    health = state.api.health
+    return {
+        "schema": _SCHEMA,
+        "pair": state.config.pair,
+        "state": shown(state, now),
+        "since": state.since,
+        "detail": detail(state, now),
+        "digest": state.digest,
+        "effective": {
+            "window": health.get("context_length"),
+            "pool_tokens": health.get("pool_tokens"),
+            "rails": len(state.link.rails),
+        },
+        "ranks": [
+            {
+                "rank": view.rank,
+                "name": view.name,
+                "container": view.container,
+                "running": view.running,
+                "gpu_gib": view.gpu_gib,
+                "log_line": view.log_line,
+            }
+            for view in state.ranks
+        ],
+        "rails": [
+            {"head": rail[0].as_dict(), "worker": rail[1].as_dict(), "used": True}
+            for rail in state.link.rails
+        ],
+        "restarts": [] if state.phase is Phase.GONE else list(state.restarts_at),
+        "restart_marks": [] if state.phase is Phase.GONE else list(state.restarts),
+        "last_error": state.last_error,
+        "last_canary": _canary(state),
+        "warnings": [*state.link.warnings, *state.notes, *state.attempt.notes],
+        "progress": _progress(state, now),
+    }
+
+
+def write(path: Path, data: Mapping[str, Any]) -> None:
+    """Replace the file in one step; anyone may read it."""
+    write_atomically(path, data)
+
+
+def restore(state: State, path: Path) -> State:
+    """Take over what an earlier supervisor of this boot knew: its restarts, its rails, what it ran."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        marks = tuple(float(mark) for mark in data["restart_marks"])
+        return replace(
+            state,
+            restarts=marks,
+            restarts_at=tuple(data["restarts"]),
+            last_error=data["last_error"],
+            known_digests=state.known_digests | {data["digest"]},
+            link=Link(tuple(_rail(rail) for rail in data["rails"])),
+        )
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        # Nothing to take over, or a file of another version: what runs is found by looking.
+        return state
+
+
+def _rail(data: Mapping[str, Any]) -> tuple[Endpoint, ...]:
+    return tuple(Endpoint(rank=rank, pci="", **data[name]) for rank, name in enumerate(("head", "worker")))
+
+
+def _canary(state: State) -> dict[str, Any] | None:
+    canary = state.canary
+    if canary.ended is None:
+        return None
+    return {"at": canary.at, "seconds": round(canary.seconds, 2), "ok": canary.ok}
+
+
+def _progress(state: State, now: float) -> dict[str, Any] | None:
+    if state.phase is not Phase.LOAD:
+        return None
+    return {
+        "elapsed_s": int(now - state.phase_at),
+        "gpu_gib": [view.gpu_gib for view in state.ranks],
+        "log_line": state.ranks[0].log_line,
+    }

@@ -1,0 +1,94 @@
+"""One line for people: what the pair is doing."""
+
+from __future__ import annotations
+
+from .serving import unseen, waiting
+from .state import Phase, State
+
+# A start that has been kept waiting so long shows as down; it goes on by itself when the cause is gone.
+BLOCKED_GRACE = 60.0
+
+
+def shown(state: State, now: float) -> str:
+    """Return the state's name in the state file."""
+    if state.phase is Phase.LOOK and state.blocked and now - state.blocked_at > BLOCKED_GRACE:
+        return "down"
+    return state.shown
+
+
+def status(state: State, now: float) -> str:
+    """Return the line that `systemctl status` shows."""
+    return f"{shown(state, now)}: {detail(state, now)}"
+
+
+def detail(state: State, now: float) -> str:
+    """Return the state in one line, without its name."""
+    match state.phase:
+        case Phase.LOOK:
+            return f"waiting: {state.blocked}" if state.blocked else "asking all nodes what they have"
+        case Phase.REACH:
+            return f"proving {_rails(state)} with full-size packets"
+        case Phase.LAUNCH:
+            left = [rank for rank in state.config.start_order if rank not in state.answers]
+            return f"starting rank {left[0]}" if left else "all ranks are started"
+        case Phase.LOAD:
+            return _loading(state, now)
+        case Phase.SMOKE:
+            return "asking for a first reply"
+        case Phase.SERVE:
+            return _serving(state, now)
+        case Phase.COLLECT:
+            return f"{state.failure}; fetching the logs"
+        case Phase.HALT:
+            return f"stopping all ranks ({state.reason})"
+        case Phase.DOWN:
+            return state.reason
+    return "stopped"
+
+
+def _loading(state: State, now: float) -> str:
+    parts = [
+        f"rank {view.rank} {'?' if view.gpu_gib is None else f'{view.gpu_gib:.1f}'} GiB{_estimate(state, view.rank)}"
+        for view in state.ranks
+    ]
+    # In steps: a text that changes every second is a line every second for who follows it.
+    elapsed = int(now - state.phase_at) // 5 * 5
+    quiet = now - state.progress_at
+    still = f", no progress for {quiet:.0f} s" if quiet > 60 else ""
+    return ", ".join([*parts, f"{elapsed} s"]) + still
+
+
+def _estimate(state: State, rank: int) -> str:
+    """Return what the engine said it would need, if its log line of the moment says so."""
+    for pattern in state.config.progress:
+        found = pattern.search(state.ranks[rank].log_line or "")
+        if found and found.groupdict().get("estimate_gib"):
+            return f" of {found.group('estimate_gib')}"
+    return ""
+
+
+def _serving(state: State, now: float) -> str:
+    window = state.api.health.get("context_length")
+    parts = [f"window {window}"] if window else []
+    parts.append(_rails(state))
+    if not state.proved:
+        return ", ".join(["found running, waiting for a reply", *parts])
+    canary = state.canary
+    if lost := unseen(state, now):
+        parts.insert(0, f"degraded: {_who(state, lost[0])} unreachable for {lost[1]:.0f} s")
+    if waiting(state) and canary.sent is not None and now - canary.sent > 10:
+        parts.append(f"canary unanswered for {now - canary.sent:.0f} s")
+    elif canary.detail:
+        parts.append(f"canary: {canary.detail}")
+    elif canary.ok:
+        parts.append(f"canary {canary.seconds:.1f} s")
+    return ", ".join(parts)
+
+
+def _who(state: State, rank: int) -> str:
+    return f"{'head' if rank == 0 else 'worker'} {state.ranks[rank].name}"
+
+
+def _rails(state: State) -> str:
+    count = len(state.link.rails)
+    return f"{count} rail{'' if count == 1 else 's'}"
