@@ -33,8 +33,8 @@ def up(root: Path, name: str, cabled: bool, progress: Progress) -> Lab:
         is_built = base.folder(root, distribution).is_dir()
         requirements.refuse_if(requirements.folder_reason(root, is_built))
         requirements.install(progress)
-        tree = base.build(root, distribution, progress)
         lab = ownership.claim(root, name)
+        tree = base.build(root, distribution, progress)
         if _everything_runs(lab):
             progress.say(f"lab {name} is up already")
         else:
@@ -48,12 +48,10 @@ def up(root: Path, name: str, cabled: bool, progress: Progress) -> Lab:
 
 
 def _everything_runs(lab: Lab) -> bool:
-    services = control.running(lab)
     return (
         network.exists(lab)
         and all(power.is_on(lab, host) for host in lab.hosts)
-        and bool(services)
-        and all(services.values())
+        and all(control.running(lab).values())
     )
 
 

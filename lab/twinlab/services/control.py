@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import importlib.util
 import time
 
 from .. import processes
@@ -20,34 +19,21 @@ _PORTS = {"apt": APT_PORT, "registry": REGISTRY_PORT, "hub": HUB_PORT}
 def commands(lab: Lab, distribution: Distribution) -> dict[str, list[str]]:
     """The command line of every service."""
     gateway = lab.network.gateway
-    wanted = {
+    lab.hub.mkdir(parents=True, exist_ok=True)
+    return {
         "simulator": processes.python("machine.simulator", lab.name),
         "apt": processes.python(
             "services.apt_mirror",
-            "--listen",
-            gateway,
-            "--port",
-            str(APT_PORT),
-            "--cache",
-            str(lab.root / "apt"),
+            *("--listen", gateway, "--port", str(APT_PORT), "--cache", str(lab.root / "apt")),
             *(source.uri for source in distribution.sources),
         ),
         "registry": registry.write_config(lab),
-    }
-    if importlib.util.find_spec("twinlab.services.hub") is not None:
-        lab.hub.mkdir(parents=True, exist_ok=True)
-        wanted["hub"] = processes.python(
+        "hub": processes.python(
             "services.hub",
-            "--listen",
-            gateway,
-            "--port",
-            str(HUB_PORT),
-            "--root",
-            str(lab.hub),
-            "--log",
-            str(lab.logs / "hub-requests.log"),
-        )
-    return wanted
+            *("--listen", gateway, "--port", str(HUB_PORT), "--root", str(lab.hub)),
+            *("--log", str(lab.logs / "hub-requests.log")),
+        ),
+    }
 
 
 def start(lab: Lab, distribution: Distribution) -> list[str]:
@@ -63,9 +49,8 @@ def start(lab: Lab, distribution: Distribution) -> list[str]:
 
 
 def running(lab: Lab) -> dict[str, bool]:
-    """Every service that was started, and whether it lives."""
-    names = ("simulator", *_PORTS)
-    return {name: processes.alive(lab, name) for name in names if (lab.pids / name).exists()}
+    """Every service, and whether it lives."""
+    return {name: processes.alive(lab, name) for name in ("simulator", *_PORTS)}
 
 
 def stop(lab: Lab) -> None:
