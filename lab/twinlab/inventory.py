@@ -50,11 +50,13 @@ def lab_yml(lab: Lab) -> str:
     )
 
 
-def release_yml(image: str, digest: str) -> str:
+def release_yml(image: str, digest: str, label: str, architecture: str) -> str:
     """The release that the lab adds to the product's catalogue: v1.1, from the lab's own sources."""
     return (
         "---\n"
         "extends: v1.1\n"
+        f"architecture: {architecture}\n"
+        f"image_label: {label}\n"
         f"architecture: {_architecture()}\n"
         "defaults:\n"
         f"  image: {image}\n"
@@ -69,10 +71,10 @@ def _architecture() -> str:
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
 
 
-def write_release(lab: Lab, image: str, digest: str) -> None:
-    """Write it; an image that has changed is then another digest."""
+def write_release(lab: Lab, text: str) -> None:
+    """Write it where the product looks."""
     lab.catalogue.mkdir(parents=True, exist_ok=True)
-    (lab.catalogue / f"{RELEASE}.yml").write_text(release_yml(image, digest))
+    (lab.catalogue / f"{RELEASE}.yml").write_text(text)
 
 
 def ssh_config(lab: Lab) -> str:

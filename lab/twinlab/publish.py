@@ -6,7 +6,7 @@ from . import inventory
 from .layout import Lab
 from .ownership import waiting_for
 from .progress import Progress
-from .services import image, models, push
+from .services import image, models, push, rootfs
 
 REPOSITORY = "tensorfold"
 TAG = "lab"
@@ -23,5 +23,6 @@ def publish(lab: Lab, progress: Progress) -> None:
     if not marker.exists():
         models.make_models(lab.hub)
         marker.touch()
-    inventory.write_release(lab, f"{lab.registry}/{REPOSITORY}", digest)
+    name = f"{lab.registry}/{REPOSITORY}"
+    inventory.write_release(lab, inventory.release_yml(name, digest, image.PATCHES, rootfs.architecture()))
     progress.say(f"engine image {REPOSITORY}@{digest[:19]}, models at {lab.hub_url}")

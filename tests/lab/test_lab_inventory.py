@@ -39,6 +39,14 @@ def test_settings_of_the_lab_point_into_the_lab() -> None:
     assert settings["catalogue_path"] == ["/labs/spark/catalogue"]
 
 
+def test_release_of_the_lab() -> None:
+    text = inventory.release_yml("198.18.12.1:5000/tensorfold", "sha256:12", "cb7c", "amd64")
+    release = yaml.safe_load(text)
+    assert (release["extends"], release["architecture"], release["image_label"]) == ("v1.1", "amd64", "cb7c")
+    assert release["defaults"]["image"] == "198.18.12.1:5000/tensorfold"
+    assert release["defaults"]["image_digest"] == "sha256:12"
+
+
 def test_host_keys_are_checked() -> None:
     config = inventory.ssh_config(LAB)
     assert config.count("StrictHostKeyChecking yes") == 2
