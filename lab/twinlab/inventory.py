@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from .base import USER
@@ -57,18 +56,12 @@ def release_yml(image: str, digest: str, label: str, architecture: str) -> str:
         "extends: v1.1\n"
         f"architecture: {architecture}\n"
         f"image_label: {label}\n"
-        f"architecture: {_architecture()}\n"
         "defaults:\n"
         f"  image: {image}\n"
         f"  image_digest: {digest}\n"
         "  model_min_free_gib: 1\n"
         "  image_min_free_gib: 1\n"
     )
-
-
-def _architecture() -> str:
-    """Of the lab's image, in Docker's words: it runs on this machine."""
-    return {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
 
 
 def write_release(lab: Lab, text: str) -> None:
