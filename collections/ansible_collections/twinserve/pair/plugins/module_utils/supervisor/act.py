@@ -49,12 +49,12 @@ class Doer:
 
 
 def in_thread(doer: Doer, action: Action, answer: Callable[[Done | Exception], None]) -> None:
-    """Do an action beside the loop. A fault of our own is handed over too: the loop must not go on blindly."""
+    """Do an action beside the loop. A fault of our own is handed over too: it must not go unseen."""
 
     def work() -> None:
         try:
             answer(doer.do(action))
-        except Exception as fault:  # noqa: BLE001 - raised again by the loop
+        except Exception as fault:  # raised again by the loop
             answer(fault)
 
     threading.Thread(target=work, name=type(action).__name__, daemon=True).start()

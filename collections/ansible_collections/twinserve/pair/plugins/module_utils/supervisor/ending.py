@@ -7,7 +7,7 @@ from typing import Any
 
 from .events import Action, Exit, Logs, Look, Probe, Say, Stop
 from .state import ApiView, Attempt, Canary, Moved, Phase, State, ask, enter
-from .verdict import Next, explain, judge
+from .verdict import Next, explain, judge, lines_of
 
 # For patterns; people get the last of them.
 _LINES = 200
@@ -16,9 +16,9 @@ _SHOWN = 25
 _COLLECT_LIMIT = 20.0
 
 
-def fail(state: State, why: str, now: float, early: bool = False) -> Moved:
+def fail(state: State, why: str, now: float, early: bool = False, culprit: int | None = None) -> Moved:
     """A rank died, or the pair hangs. Logs first: what comes next depends on them, and stopping ends them."""
-    moved = enter(state, Phase.COLLECT, now, failure=why, early=early)
+    moved = enter(state, Phase.COLLECT, now, failure=why, early=early, culprit=culprit)
     return moved, (Say(moved.epoch, f"failed: {why}"),)
 
 
@@ -89,9 +89,10 @@ def _decide(state: State, now: float) -> Moved:
         for line in _tail(state.answers[rank])
     ]
     said += [Say(state.epoch, f"rank {rank}: no log: {why}") for rank, why in sorted(state.problems.items())]
+    lines = lines_of(state.answers, state.culprit)
     if state.early:
         codes = [view.exit_code for view in state.ranks]
-        verdict = judge(state.failure, state.answers, codes, state.config, state.attempt)
+        verdict = judge(state.failure, lines, codes, state.config, state.attempt)
         said.append(Say(state.epoch, verdict.reason))
         if verdict.next is Next.AGAIN:
             moved = enter(
@@ -103,7 +104,6 @@ def _decide(state: State, now: float) -> Moved:
             return state, (*said, *more)
         reason = verdict.reason
     else:
-        lines = [line for rank in sorted(state.answers) for line in _tail(state.answers[rank], _LINES)]
         reason = explain(state.failure, lines, state.config) if _known(state, lines) else state.failure
     state, more = _restart(state, reason, now)
     return state, (*said, *more)
@@ -136,8 +136,8 @@ def _known(state: State, lines: list[str]) -> bool:
     return any(failure.pattern.search(line) for failure in state.config.failures for line in lines)
 
 
-def _tail(text: str, count: int = _SHOWN) -> list[str]:
-    return [line for line in text.splitlines() if line.strip()][-count:]
+def _tail(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()][-_SHOWN:]
 
 
 def _stop_groups(state: State) -> list[list[int]]:

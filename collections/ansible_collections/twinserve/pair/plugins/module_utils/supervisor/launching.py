@@ -23,7 +23,7 @@ def launch(state: State, now: float) -> Moved:
     """Start rank after rank; each must have a container before the next is started."""
     if state.problems:
         rank = min(state.problems)
-        return fail(state, f"{title(state, rank)} did not start: {state.problems[rank]}", now, early=True)
+        return fail(state, f"{title(state, rank)} did not start: {state.problems[rank]}", now, True, rank)
     for rank in state.config.start_order:
         if rank in state.answers:
             continue
@@ -41,7 +41,7 @@ def launch(state: State, now: float) -> Moved:
 def load(state: State, now: float) -> Moved:
     """Wait for the server, with both eyes on the ranks. The limit counts from the last sign of progress."""
     if dead := _dead(state):
-        return fail(state, f"{dead} before the server was ready", now, early=True)
+        return fail(state, f"{dead[1]} before the server was ready", now, True, dead[0])
     if state.api.model:
         if state.adopted:
             return enter(state, Phase.SERVE, now), ()
@@ -58,7 +58,7 @@ def load(state: State, now: float) -> Moved:
 def smoke(state: State, now: float) -> Moved:
     """Ask for a tiny completion: a model that answers nonsense must not serve."""
     if dead := _dead(state):
-        return fail(state, f"{dead} before the server was ready", now, early=True)
+        return fail(state, f"{dead[1]} before the server was ready", now, True, dead[0])
     canary = state.canary
     if canary.ended is not None and canary.ended >= state.phase_at:
         if canary.ok:
@@ -74,13 +74,16 @@ def smoke(state: State, now: float) -> Moved:
     return state, (*asked, *probes)
 
 
-def _dead(state: State) -> str | None:
+def _dead(state: State) -> tuple[int, str] | None:
     """Say which rank ended, or cannot be seen any more: one missed look is not a death, three are."""
     for view in state.ranks:
         if how := has_ended(view):
-            return f"rank {view.rank} {how}"
+            return view.rank, f"rank {view.rank} {how}"
         if view.misses >= _MISSES:
-            return f"{title(state, view.rank)} could not be seen {view.misses} times ({view.missed})"
+            return (
+                view.rank,
+                f"{title(state, view.rank)} could not be seen {view.misses} times ({view.missed})",
+            )
     return None
 
 

@@ -26,6 +26,8 @@ from .words import status
 CONFIG = Path("/etc/twinserve/pair.json")
 STATE = Path("/run/twinserve/state.json")
 _TICK = 0.25
+# EX_CONFIG: the unit is not restarted for it.
+_BAD_CONFIG = 78
 # While ranks are being stopped, systemd is asked for this much more, again and again.
 _MORE_TIME = 60
 
@@ -79,7 +81,7 @@ class Loop:
 
 
 class Shower:
-    """Shows the state where it is looked for: in the state file and in `systemctl status`, when it changed."""
+    """Shows the state where people and playbooks look: the state file and `systemctl status`."""
 
     def __init__(self, path: Path, tell: Callable[[str], Any] = notify) -> None:
         self._path, self._tell = path, tell
@@ -112,7 +114,7 @@ def main() -> int:
     except ConfigError as error:
         print(error, file=sys.stderr)
         notify(f"STATUS={one_line(str(error))}")
-        return 1
+        return _BAD_CONFIG
     inbox: Inbox = queue.SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: inbox.put(None))
@@ -126,7 +128,7 @@ def main() -> int:
         say=say,
     )
     loop.state = replace(statefile.restore(loop.state, STATE), clock=loop.wall(), since=loop.wall())
-    # Before systemd hears that we are up: who waits for the start must not read an earlier supervisor's state.
+    # Before systemd hears that we are up: who waits for the start must not read an earlier state.
     show(loop.state, time.monotonic())
     notify("READY=1")
     while loop.turn(_TICK):

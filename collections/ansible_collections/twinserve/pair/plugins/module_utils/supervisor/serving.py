@@ -25,7 +25,7 @@ def serve(state: State, now: float) -> Moved:
     """Watch ranks, API and canary; any death, or a hang, ends this run of the pair."""
     for view in state.ranks:
         if how := has_ended(view):
-            return fail(state, f"rank {view.rank} {how}", now)
+            return fail(state, f"rank {view.rank} {how}", now, culprit=view.rank)
     if why := _broken(state, now):
         return fail(state, why, now)
     asked: list[Action] = []

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 from ..rails import Link
 from .config import Config
 from .events import Action, Start
-
-_NOTHING: Mapping[int, Any] = MappingProxyType({})
 
 
 class Phase(StrEnum):
@@ -103,8 +100,8 @@ class State:
     pending: frozenset[Action] = frozenset()
     asked: Mapping[str, float] = field(default_factory=dict)
     # Replies of the ranks to what this phase asked of each.
-    answers: Mapping[int, Any] = _NOTHING
-    problems: Mapping[int, str] = _NOTHING
+    answers: Mapping[int, Any] = field(default_factory=dict)
+    problems: Mapping[int, str] = field(default_factory=dict)
     # Why a start cannot go on yet, and since when.
     blocked: str | None = None
     blocked_at: float = 0.0
@@ -124,6 +121,7 @@ class State:
     # What went wrong, whether it was before the server was ready, and what comes after the ranks are stopped.
     failure: str = ""
     early: bool = False
+    culprit: int | None = None
     after: Phase = Phase.LOOK
     reason: str = ""
     left_running: bool = False

@@ -31,10 +31,9 @@ class Verdict:
 
 
 def judge(
-    reason: str, logs: Mapping[int, str], codes: Iterable[int | None], config: Config, attempt: Attempt
+    reason: str, lines: list[str], codes: Iterable[int | None], config: Config, attempt: Attempt
 ) -> Verdict:
-    """Judge a start that failed before the server was ready."""
-    lines = [line.strip() for rank in sorted(logs) for line in logs[rank].splitlines() if line.strip()]
+    """Judge a start that failed before the server was ready, by the ranks' lines (see `lines_of`)."""
     if config.refit and (found := _first(config.refit, lines)):
         return _refit(reason, found, config, attempt)
     for pattern in config.retry:
@@ -44,6 +43,12 @@ def judge(
         failure.refusal and _first(failure.pattern, lines) for failure in config.failures
     )
     return Verdict(Next.REFUSED if refused else Next.RESTART, explain(reason, lines, config), Attempt())
+
+
+def lines_of(logs: Mapping[int, str], culprit: int | None) -> list[str]:
+    """Return all ranks' lines, those of the rank that ended first last: its last line is the one to show."""
+    order = sorted(logs, key=lambda rank: (rank == culprit, rank))
+    return [line.strip() for rank in order for line in logs[rank].splitlines() if line.strip()]
 
 
 def explain(reason: str, lines: list[str], config: Config) -> str:

@@ -48,8 +48,7 @@ def detail(state: State, now: float) -> str:
 
 def _loading(state: State, now: float) -> str:
     parts = [
-        f"rank {view.rank} {'?' if view.gpu_gib is None else f'{view.gpu_gib:.1f}'} GiB{_estimate(state, view.rank)}"
-        for view in state.ranks
+        f"rank {view.rank} {_gib(view.gpu_gib)}{_estimate(state, view.rank)} GiB" for view in state.ranks
     ]
     # In steps: a text that changes every second is a line every second for who follows it.
     elapsed = int(now - state.phase_at) // 5 * 5
@@ -92,3 +91,7 @@ def _who(state: State, rank: int) -> str:
 def _rails(state: State) -> str:
     count = len(state.link.rails)
     return f"{count} rail{'' if count == 1 else 's'}"
+
+
+def _gib(value: float | None) -> str:
+    return "?" if value is None else f"{value:.1f}"

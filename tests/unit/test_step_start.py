@@ -1,0 +1,293 @@
+"""The supervisor starts a pair: order, rails, refusals, retries. Stories with a fake pair and clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fake_pair
+import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.smoke import Reply
+from fake_world import Start, World
+
+NCCL = Start(dies=5, log=("loading", "RuntimeError: NCCL error 2: unhandled system error"))
+REFUSAL = (
+    "CUDA startup memory budget cannot fit requested context {}; "
+    "estimated largest fitting prompt-plus-reply window: {} tokens across the ranks."
+)
+
+
+def refused(window: int, asked: int = 1048576) -> Start:
+    return Start(dies=3, log=("loading", REFUSAL.format(asked, window)))
+
+
+def test_clean_start_from_look_to_serving() -> None:
+    world = World()
+    document = world.until("serving")
+    assert world.states() == ["starting", "loading", "smoke", "serving"]
+    assert world.calls == [["report", "reach", "start"], ["report", "reach", "start"]]
+    assert document["effective"]["rails"] == 2
+    assert document["last_canary"]["ok"] is True
+    assert document["restarts"] == []
+    assert world.run(1)["effective"]["window"] == 1048576
+    assert world.run(1)["detail"] == "window 1048576, 2 rails, canary 0.0 s"
+    assert world.heard("2 rails: rocep1s0f1,roceP2p1s0f1 <-> rocep1s0f0,roceP2p1s0f0")
+
+
+def test_l13_worker_starts_first_and_each_is_told_its_own_rails() -> None:
+    world = World()
+    world.until("loading")
+    worker, head = world.ranks[1].links[0], world.ranks[0].links[0]
+    assert world.ranks[1].container and world.ranks[0].container
+    assert world.ranks[1].container["id"] < world.ranks[0].container["id"]
+    assert worker["master"] == head["master"] == "198.51.100.1"
+    assert [rail["hca"] for rail in worker["rails"]] == ["rocep1s0f0", "roceP2p1s0f0"]
+    assert (worker["append"], worker["env"]) == ([], {})
+
+
+def test_l03_window_that_does_not_fit_is_refitted_once() -> None:
+    world = World()
+    world.ranks[0].script = [refused(786432)]
+    world.ranks[1].script = [refused(786432)]
+    document = world.until("serving")
+    assert [link["append"] for link in world.ranks[0].links] == [[], ["--context", "786432"]]
+    assert world.ranks[1].links[1]["append"] == ["--context", "786432"]
+    assert "this start holds a 786432-token window, not 1048576" in document["warnings"]
+    assert document["restarts"] == []
+
+
+@pytest.mark.parametrize(
+    ("script", "starts", "reason"),
+    [
+        pytest.param(
+            [refused(786432), refused(524288, 786432)],
+            2,
+            "refitted to 786432 tokens does not fit either",
+            id="twice",
+        ),
+        pytest.param([refused(0)], 1, "no window fits into the memory of this start", id="zero"),
+        pytest.param(
+            [Start(dies=1, code=2, log=("unrecognized arguments: --contxt",))],
+            1,
+            "unrecognized arguments",
+            id="usage",
+        ),
+        pytest.param(
+            [Start(dies=4, log=("ranks have different settings",))], 1, "run serve.yml", id="settings"
+        ),
+    ],
+)
+def test_o12_refusals_are_not_tried_again(script: list[Start], starts: int, reason: str) -> None:
+    world = World()
+    world.ranks[0].script = script
+    document = world.until("down")
+    assert len(world.ranks[0].links) == starts
+    assert reason in document["detail"]
+    assert document["detail"] == document["last_error"]
+    assert world.ranks[0].container is None and world.ranks[1].container is None
+    before = [list(calls) for calls in world.calls]
+    world.run(4000)
+    assert world.calls == before
+
+
+def test_l12_first_nccl_failure_is_tried_unchanged_then_without_split() -> None:
+    world = World()
+    world.ranks[1].script = [NCCL, NCCL]
+    document = world.until("serving")
+    assert [link["env"] for link in world.ranks[0].links] == [
+        {},
+        {},
+        {"TF_GLM_HC_SPLIT": "0", "TF_GLM_PREFILL_OVERLAP": "0"},
+    ]
+    assert world.ranks[0].links[2]["env"] == world.ranks[1].links[2]["env"]
+    assert document["restarts"] == []
+    assert any("TF_GLM_HC_SPLIT=0" in warning for warning in document["warnings"])
+
+
+def test_l12_third_nccl_failure_counts_as_a_restart() -> None:
+    world = World()
+    world.ranks[1].script = [NCCL, NCCL, NCCL]
+    document = world.until("serving")
+    assert len(document["restarts"]) == 1
+    assert "set split: false" in document["last_error"]
+    assert world.ranks[0].links[3]["env"] == {}
+
+
+def test_l02_rank_that_dies_while_loading_ends_the_attempt_for_both() -> None:
+    world = World(restart_limit=0)
+    world.api.load_time = 3600
+    world.ranks[1].script = [Start(dies=20, log=tuple(f"line {number}" for number in range(40)))]
+    began = world.now
+    document = world.until("down")
+    assert world.now - began < 30
+    assert "rank 1 exited (code 1) before the server was ready" in document["detail"]
+    lines = [line for line in world.said if line.startswith("rank 1: ")]
+    assert (len(lines), lines[0], lines[-1]) == (25, "rank 1: line 15", "rank 1: line 39")
+    assert world.heard("rank 0: loading")
+    assert world.ranks[0].calls[-2:] == ["logs", "stop"]
+
+
+def test_l02_one_missed_look_is_no_death_three_are() -> None:
+    world = World(restart_limit=0)
+    world.api.load_time = 3600
+    world.until("loading")
+    world.run(5)
+    world.ranks[1].reachable = False
+    world.run(1.5)
+    world.ranks[1].reachable = True
+    assert world.run(10)["state"] == "loading"
+    world.ranks[1].reachable = False
+    assert (
+        "could not be seen 3 times (unreachable by ssh (exit 255)" in world.until("down", limit=30)["detail"]
+    )
+
+
+def test_start_that_the_agent_refuses_counts_and_is_tried_again() -> None:
+    world = World()
+    world.ranks[1].script = [Start(error="enp1s0f0np0 lost 198.51.100.2; run the fabric play")]
+    document = world.until("serving")
+    assert len(document["restarts"]) == 1
+    assert "rank 1 (spark-b) did not start: enp1s0f0np0 lost 198.51.100.2" in document["last_error"]
+    assert world.ranks[0].calls.count("start") == 1
+
+
+def test_o12_engine_that_crashes_at_once_ends_down_with_the_last_error() -> None:
+    world = World()
+    world.ranks[0].script = [Start(dies=1, log=("boom",))] * 10
+    document = world.until("down")
+    assert document["detail"].startswith("gave up after 3 restarts; last error: rank 0 exited (code 1)")
+    assert document["detail"].endswith("boom")
+    assert len(world.ranks[0].links) == 4
+    assert len(document["restarts"]) == 3
+
+
+def test_l14_limit_counts_from_the_last_sign_of_progress() -> None:
+    world = World(wait_timeout=100)
+    world.api.load_time = 1000
+    for _ in range(4):
+        world.ranks[0].log.append(f"compiling {world.now}")
+        assert world.run(45)["state"] != "down"
+    world.ranks[1].gpu_gib = 10.0
+    assert world.run(90, tick=1)["state"] == "loading"
+    document = world.until("down")
+    assert "without progress; the ranks are still running" in document["detail"]
+    assert world.ranks[0].unit == world.ranks[1].unit == "active"
+
+
+def test_l14_progress_without_an_end_has_a_cap() -> None:
+    world = World(wait_timeout=100)
+    world.api.load_time = 5000
+    while world.shown[-1:] == [] or world.shown[-1]["state"] != "down":
+        world.ranks[0].log.append(f"{world.now}")
+        world.run(10, tick=1)
+        assert world.now < 2000
+    assert "the ranks are still running" in world.shown[-1]["detail"]
+
+
+def test_f09_second_rail_that_fails_its_ping_is_left_out_on_both() -> None:
+    world = World()
+    world.ranks[1].dead_targets = {"203.0.113.1"}
+    document = world.until("serving")
+    assert document["effective"]["rails"] == 1
+    assert [len(rank.links[0]["rails"]) for rank in world.ranks] == [1, 1]
+    assert document["warnings"][0].endswith("does not reach the peer: not used")
+
+
+@pytest.mark.parametrize(("rails", "dead"), [("auto", "198.51.100.2"), (2, "203.0.113.2")])
+def test_link_that_must_work_and_does_not_is_waited_for_and_said(rails: Any, dead: str) -> None:
+    world = World(rails=rails)
+    world.ranks[0].dead_targets = {dead}
+    assert world.run(30)["state"] == "starting"
+    assert "does not reach the peer" in world.shown[-1]["detail"]
+    assert world.until("down", limit=60)["detail"].startswith("waiting: ")
+    assert [rank.links for rank in world.ranks] == [[], []]
+    world.ranks[0].dead_targets = set()
+    assert world.until("serving")["effective"]["rails"] == 2
+    assert sum("waiting: " in line for line in world.said) == 1
+
+
+def test_f05_no_shared_subnet_is_waited_for() -> None:
+    world = World()
+    rail, world.ranks[1].devices = (
+        world.ranks[1].devices,
+        [fake_pair.down("rocep1s0f0", "enp1s0f0np0", "0000:01:00.0")],
+    )
+    assert "no CX7 subnet shared by head and worker" in world.run(10)["detail"]
+    world.ranks[1].devices = rail
+    world.until("serving")
+
+
+def test_f02_each_start_looks_up_the_index_again() -> None:
+    world = World()
+    world.until("serving")
+    world.ranks[1].devices = fake_pair.worker(4, 4)
+    world.ranks[1].die()
+    world.run(5)
+    world.until("serving")
+    assert [link["rails"][0]["gid_index"] for link in world.ranks[1].links] == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        pytest.param(
+            {"version": "2"},
+            "worker spark-b has runtime 2, the head has 1: run the serve playbook",
+            id="version",
+        ),
+        pytest.param({"plan": {}}, "worker spark-b has no rank plan", id="no-plan"),
+        pytest.param(
+            {"plan": {"digest": "sha256:other"}},
+            "do not belong together: run the serve playbook",
+            id="k09-plans",
+        ),
+    ],
+)
+def test_nodes_that_do_not_fit_together_are_refused(change: dict[str, Any], reason: str) -> None:
+    world = World()
+    for name, value in change.items():
+        setattr(world.ranks[1], name, value)
+    assert reason in world.until("down")["detail"]
+    assert world.ranks[0].links == []
+
+
+def test_worker_that_is_late_after_a_power_cut_is_waited_for() -> None:
+    world = World()
+    world.ranks[1].reachable = False
+    assert (
+        world.run(50)["detail"]
+        == "waiting: worker spark-b unreachable by ssh (exit 255): Connection timed out"
+    )
+    assert world.run(600, tick=1)["state"] == "down"
+    world.ranks[1].reachable = True
+    assert world.until("serving")["restarts"] == []
+
+
+def test_f24_configured_port_that_is_down_is_named() -> None:
+    world = World(ranks=[
+        {"rank": 0, "name": "spark-a", "address": None, "fabric_netdev": "enp1s0f0np0"},
+        {"rank": 1, "name": "spark-b", "address": "192.0.2.12"},
+    ])  # fmt: skip
+    expected = "enp1s0f0np0 is down on the head; up RoCE ports: enp1s0f1np1, enP2p1s0f1np1"
+    assert expected in world.run(5)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [("OK", "serving"), ("!!!!!!!!!!!!", "down"), ("the the the the the the", "down"), ("", "down")],
+)
+def test_l04_smoke_test_decides_whether_it_serves(text: str, state: str) -> None:
+    world = World()
+    world.api.replies = [Reply(200, text)]
+    document = world.until("serving", "down")
+    assert document["state"] == state
+    if state == "down":
+        assert document["detail"].startswith("smoke test: rank pair answers")
+        assert world.ranks[0].container is None
+
+
+def test_smoke_test_that_fails_otherwise_is_a_failed_start() -> None:
+    world = World()
+    world.api.replies = ["no answer within 180 s"]
+    document = world.until("serving")
+    assert len(document["restarts"]) == 1
+    assert "smoke test: no answer within 180 s" in document["last_error"]
