@@ -17,20 +17,20 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
 
 
 def plan_fabric(
-    nodes: Sequence[dict[str, Any]], names: Sequence[str], settings: Mapping[str, Any]
+    nodes: Sequence[dict[str, Any]], names: Sequence[str], settings: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """One plan a node, by rank, from all probes of the pair and the settings that concern the link."""
+    """One plan a node, by rank, from probes and settings of all nodes of the pair, by rank."""
     missing = [name for name, node in zip(names, nodes, strict=True) if not node.get("network")]
     if missing:
         raise AnsibleFilterError(
             f"{', '.join(missing)}: the network could not be read (is iproute2 installed?)"
         )
     wish = fabric_plan.Wish(
-        rails=str(settings["rails"]),
-        manage=settings["fabric_manage"],
-        netdev=settings["fabric_netdev"],
-        mtu=settings["fabric_mtu"],
-        subnets=tuple(settings["fabric_subnets"]),
+        rails=str(settings[0]["rails"]),
+        manage=settings[0]["fabric_manage"],
+        netdevs=tuple(own["fabric_netdev"] for own in settings),
+        mtu=settings[0]["fabric_mtu"],
+        subnets=tuple(settings[0]["fabric_subnets"]),
     )
     return fabric_plan.plan_all(nodes, names, wish)
 

@@ -1,6 +1,6 @@
-"""Which ports face each other, and which addresses they need: pure, from the probes of all nodes of a pair.
+"""Which addresses the rails of a pair need: pure, from the probes of all nodes.
 
-A port that already shares a subnet with the port it faces is kept as it is, whoever configured it. What is
+A port that already shares a subnet with the port it faces keeps its address, whoever configured it. What is
 missing gets an address from `subnets` (one a rail, host number = rank + 1) through a netplan file of ours,
 which leaves each port with the service that owns it.
 """
@@ -8,10 +8,20 @@ which leaves each port with the service that owns it.
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from .fabric_ports import (
+    LINK_LOCAL,
+    Port,
+    Rail,
+    address_in,
+    placed_rails,
+    read_ports,
+    shared_network,
+    sharing_rails,
+)
 
 NETPLAN_FILE = "/etc/netplan/60-twinserve-fabric.yaml"
 
@@ -22,33 +32,30 @@ class FabricError(ValueError):
 
 @dataclass(frozen=True)
 class Wish:
-    """The settings that concern the link."""
+    """The settings that concern the link. `netdevs`: the main rail's port by rank, None where it is found."""
 
     rails: str = "auto"
     manage: bool = True
-    netdev: str | None = None
+    netdevs: tuple[str | None, ...] = ()
     mtu: int = 9000
     subnets: tuple[str, ...] = ("192.168.177.0/24", "192.168.178.0/24")
 
-
-@dataclass(frozen=True)
-class Port:
-    """One RDMA port of one node."""
-
-    netdev: str
-    hca: str
-    pci: str
-    addresses: tuple[str, ...]
-    mtu: int
-    up: bool
-    carrier: bool
+    @property
+    def limit(self) -> int:
+        """How many rails are wanted at most."""
+        return 1 if self.rails == "1" else 2
 
     @property
-    def order(self) -> tuple[int, str, str]:
-        """Cable (number after `np`, or PCI function), then PCI address: twins of a cable stay together."""
-        cable = re.search(r"np(\d+)$", self.netdev)
-        function = self.pci.rpartition(".")[2]
-        return (int(cable[1]) if cable else int(function or 0, 16), self.pci, self.netdev)
+    def networks(self) -> list[ipaddress.IPv4Network]:
+        """The subnets, parsed. Raises FabricError for what is no network of at least two hosts."""
+        try:
+            networks = [ipaddress.IPv4Network(subnet) for subnet in self.subnets]
+        except ValueError as error:
+            raise FabricError(f"fabric_subnets: {error}") from error
+        for network in networks:
+            if network.prefixlen > 30:
+                raise FabricError(f"fabric_subnets: {network} has no room for two hosts")
+        return networks
 
 
 @dataclass
@@ -63,182 +70,180 @@ class Plan:
     error: str = ""
 
 
-def read_ports(node: dict[str, Any]) -> list[Port]:
-    """RDMA ports of a probe, in a fixed order. A device without a netdev cannot carry RoCE: left out."""
-    links = node["network"]["links"]
-    ports = []
-    for device in node["devices"]:
-        link = links.get(device["netdev"])
-        if link is None:
-            continue
-        ports.append(
-            Port(device["netdev"], device["hca"], device["pci"] or "", tuple(link["addresses"]),
-                 int(link["mtu"]), bool(link["up"]), bool(link["carrier"]))
-        )  # fmt: skip
-    return sorted(ports, key=lambda port: port.order)
+@dataclass(frozen=True)
+class _Pair:
+    """The nodes that are planned for, by rank."""
+
+    nodes: Sequence[dict[str, Any]]
+    names: Sequence[str]
+    wish: Wish
 
 
 def plan_all(nodes: Sequence[dict[str, Any]], names: Sequence[str], wish: Wish) -> list[dict[str, Any]]:
     """One plan a node, by rank. An error belongs to the pair, so every node's plan carries it."""
     try:
-        return [asdict(plan) for plan in _plan(nodes, names, wish)]
+        return [asdict(plan) for plan in _plan(_Pair(nodes, names, wish))]
     except FabricError as error:
         return [asdict(Plan(error=str(error))) for _ in nodes]
 
 
-def _plan(nodes: Sequence[dict[str, Any]], names: Sequence[str], wish: Wish) -> list[Plan]:
-    every = [read_ports(node) for node in nodes]
-    for name, ports in zip(names, every, strict=True):
+def _plan(pair: _Pair) -> list[Plan]:
+    every = [read_ports(node) for node in pair.nodes]
+    for name, ports in zip(pair.names, every, strict=True):
         if not ports:
             raise FabricError(
                 f"{name} has no RDMA network device: load mlx5_ib, or check the ConnectX card (lspci)"
             )
-    down = _worth_looking(every, wish) if wish.manage else []
+    down = _worth_looking(every, pair.wish) if pair.wish.manage else []
     if any(down):
         # Only a port that is up knows whether a cable is in it.
         text = "RDMA ports are down: they are set up first, to see which are cabled"
         return [Plan(bring_up=ports, summary=text) for ports in down]
     cabled = [[port for port in ports if port.carrier] for ports in every]
-    for name, ports, live in zip(names, every, cabled, strict=True):
+    for name, ports, live in zip(pair.names, every, cabled, strict=True):
         if not live:
             raise FabricError(
                 f"{name}: no RDMA port has a cable with a live other end "
                 f"({', '.join(port.netdev for port in ports)})"
             )
-    facing = _facing(cabled, names, wish)
-    return _address(facing, nodes, names, wish)
+    return _address(_facing(cabled, pair), pair)
 
 
 def _worth_looking(every: Sequence[Sequence[Port]], wish: Wish) -> list[list[str]]:
-    """Ports that are down and may be rails: all while no rail is known, then only twins of the known ones."""
-    live = [[port for port in ports if port.carrier] for ports in every]
-    known = [ends for ends in zip(*live, strict=False) if _shared_subnet(ends)]
-    if len(known) >= (1 if wish.rails == "1" else 2):
-        return []
-    down: list[list[str]] = []
-    for rank, ports in enumerate(every):
-        cables = {ends[rank].order[0] for ends in known}
-        down.append([port.netdev for port in ports if not port.up and (not known or port.order[0] in cables)])
-    return down
+    """Ports that are down and may be rails: all while no rail is known, then only twins of the main one."""
+    known = sharing_rails([[port for port in ports if port.carrier] for ports in every])
+    if len(known) >= wish.limit:
+        return [[] for _ in every]
+    return [
+        [port.netdev for port in ports if not port.up and (not known or port.cable == known[0][rank].cable)]
+        for rank, ports in enumerate(every)
+    ]
 
 
-def _facing(cabled: list[list[Port]], names: Sequence[str], wish: Wish) -> list[tuple[Port, ...]]:
+def _facing(cabled: list[list[Port]], pair: _Pair) -> list[Rail]:
     """Ports that face each other, main rail first: by a shared subnet, else by their place on the card."""
-    if wish.netdev:
-        for rank, name in enumerate(names):
-            chosen = [port for port in cabled[rank] if port.netdev == wish.netdev]
-            if rank == 0 and not chosen:
-                up = ", ".join(port.netdev for port in cabled[rank])
-                raise FabricError(f"fabric_netdev {wish.netdev} is down on {name}; up RoCE ports: {up}")
-            rest = [port for port in cabled[rank] if port.netdev != wish.netdev]
-            cabled[rank] = chosen + rest
-    limit = 1 if wish.rails == "1" else 2
-    first, others = cabled[0], cabled[1:]
-    rails: list[tuple[Port, ...]] = []
-    for port in first:
-        free = [[p for p in ports if all(p not in rail for rail in rails)] for ports in others]
-        partners = [_partner(port, ports) for ports in free]
-        if all(partners) and len(rails) < limit:
-            rails.append((port, *[partner for partner in partners if partner]))
+    wish, link_local = pair.wish, not pair.wish.manage
+    rails: list[Rail] = []
+    if any(wish.netdevs):
+        # The main rail is among these ports alone; the others can only become the second rail.
+        chosen = _chosen(cabled, pair)
+        rails = (sharing_rails(chosen, link_local) or placed_rails(chosen, [], wish.networks))[:1]
+        main = {port for rail in rails for port in rail}
+        cabled = [[port for port in ports if port not in main] for ports in cabled]
+    rails = (rails + sharing_rails(cabled, link_local))[: wish.limit]
+    # Without managing, place only serves to say what is missing.
+    while len(rails) < wish.limit and (wish.manage or not rails or wish.rails == "2"):
+        placed = placed_rails(cabled, rails, wish.networks)
+        if not placed:
+            break
+        rails.append(placed[0])
     if wish.rails == "2" and len(rails) < 2:
         seen = "; ".join(
-            f"{name}: {', '.join(p.netdev for p in ports)}" for name, ports in zip(names, cabled, strict=True)
+            f"{name}: {', '.join(port.netdev for port in ports)}"
+            for name, ports in zip(pair.names, cabled, strict=True)
         )
         raise FabricError(
             f"rails is 2, but only {len(rails)} pair of cabled RDMA ports was found ({seen}); use rails: auto"
         )
-    return rails
+    # Whichever rail was found first: the same ports get the same place, and so the same subnet, in every run.
+    return rails if any(wish.netdevs) else sorted(rails, key=lambda rail: rail[0].order)
 
 
-def _partner(port: Port, candidates: Sequence[Port]) -> Port | None:
-    """The peer's port in the same subnet, else its first one that has no address yet."""
-    for candidate in candidates:
-        if _shared_subnet((port, candidate)):
-            return candidate
-    bare = [candidate for candidate in candidates if not candidate.addresses or not port.addresses]
-    return (bare or list(candidates) or [None])[0]
+def _chosen(cabled: Sequence[Sequence[Port]], pair: _Pair) -> list[list[Port]]:
+    """The ports that may be the main rail's, where `fabric_netdev` names one."""
+    found = []
+    for name, ports, wanted in zip(pair.names, cabled, pair.wish.netdevs, strict=True):
+        own = [port for port in ports if wanted in (None, port.netdev)]
+        if not own:
+            up = ", ".join(port.netdev for port in ports)
+            raise FabricError(f"fabric_netdev {wanted} is down on {name}; up RoCE ports: {up}")
+        found.append(own)
+    return found
 
 
-def _shared_subnet(ends: Sequence[Port]) -> bool:
-    """True when all ends have an address in one common subnet and none has another's address."""
-    networks = [{ipaddress.ip_interface(a).network for a in port.addresses} for port in ends]
-    return bool(set.intersection(*networks))
-
-
-def _address(
-    facing: list[tuple[Port, ...]], nodes: Sequence[dict[str, Any]], names: Sequence[str], wish: Wish
-) -> list[Plan]:
+def _address(facing: list[Rail], pair: _Pair) -> list[Plan]:
     """Keep what is valid; give the rest an address, or say that it lacks one."""
-    plans = [Plan() for _ in names]
+    plans = [Plan() for _ in pair.names]
     for number, ends in enumerate(facing):
-        kept = _shared_subnet(ends)
-        if not kept and not wish.manage:
-            where = ", ".join(f"{name} {port.netdev}: {', '.join(port.addresses) or 'no address'}"
-                              for name, port in zip(names, ends, strict=True))  # fmt: skip
-            raise FabricError(
-                f"no CX7 subnet shared on rail {number} ({where}); "
-                "give both ends one, or set fabric_manage: true"
-            )
-        mtus = {port.mtu for port in ends}
-        if kept and len(mtus) > 1 and not wish.manage:
-            text = ", ".join(f"{name} {port.mtu}" for name, port in zip(names, ends, strict=True))
-            raise FabricError(f"rail {number} MTU differs: {text}; set both to the same value")
-        keep = kept and len(mtus) == 1
-        for rank, port in enumerate(ends):
-            plans[rank].ports.append(_wanted_port(number, rank, port, keep, nodes, names, wish))
-    for plan, node in zip(plans, nodes, strict=True):
-        ours = node["network"]["netplan"].get(NETPLAN_FILE)
+        for plan, port in zip(plans, _wanted_ports(number, ends, facing, pair), strict=True):
+            plan.ports.append(port)
+    sides = [",".join(rail[rank].hca for rail in facing) for rank in range(len(plans))]
+    for rank, (plan, node) in enumerate(zip(plans, pair.nodes, strict=True)):
+        ours = node["network"]["netplan"].get(NETPLAN_FILE) or ""
         if any(not port["kept"] for port in plan.ports):
-            mine = [port for port in plan.ports if not port["kept"] or (ours and port["netdev"] in ours)]
+            mine = [port for port in plan.ports if not port["kept"] or f" {port['netdev']}:" in ours]
             plan.netplan = render_netplan(mine, node["network"]["owners"])
-    for rank, plan in enumerate(plans):
         for number, port in enumerate(plan.ports):
             others = [other.ports[number]["address"] for peer, other in enumerate(plans) if peer != rank]
             port["peers"] = [address.split("/")[0] for address in others]
-    rails = [" <-> ".join(f"{port.hca} ({port.netdev})" for port in ends) for ends in facing]
-    for plan in plans:
-        plan.summary = f"{len(rails)} rail{'s' if len(rails) != 1 else ''}: {'; '.join(rails)}"
+        plan.summary = f"{len(facing)} rail{'s' if len(facing) != 1 else ''}: {' <-> '.join(sides)}"
+        plan.warnings = [
+            f"rail {number} uses a link-local address that changes at reboot"
+            for number, port in enumerate(plan.ports)
+            if ipaddress.IPv4Interface(port["address"]).network.overlaps(LINK_LOCAL)
+        ]
     return plans
 
 
-def _wanted_port(
-    number: int, rank: int, port: Port, keep: bool,
-    nodes: Sequence[dict[str, Any]], names: Sequence[str], wish: Wish,
-) -> dict[str, Any]:  # fmt: skip
-    """Name, address and MTU that this end shall have."""
-    if keep:
-        address, mtu = port.addresses[0], port.mtu
-    else:
-        network = _free_subnet(number, nodes, names, wish)
-        address, mtu = f"{network[rank + 1]}/{network.prefixlen}", wish.mtu
-    return {
-        "rail": number,
-        "netdev": port.netdev,
-        "hca": port.hca,
-        "address": address,
-        "mtu": mtu,
-        "kept": keep,
-    }
+def _wanted_ports(number: int, ends: Rail, facing: Sequence[Rail], pair: _Pair) -> list[dict[str, Any]]:
+    """Name, address and MTU that each end shall have."""
+    wish, mtus = pair.wish, {port.mtu for port in ends}
+    network = shared_network(ends, link_local=not wish.manage)
+    if not wish.manage:
+        _refuse_unready(number, ends, network, pair.names)
+    keep = network is not None and len(mtus) == 1
+    # Where only the MTU differs, the addresses that are there are as good as ours.
+    free = None if network else _free_subnet(number, facing, pair)
+    wanted = []
+    for rank, port in enumerate(ends):
+        address = address_in(port, network) if network else None
+        wanted.append(
+            {
+                "rail": number,
+                "netdev": port.netdev,
+                "hca": port.hca,
+                "address": address or (f"{free[rank + 1]}/{free.prefixlen}" if free else ""),
+                "mtu": port.mtu if keep else wish.mtu,
+                "kept": keep,
+            }
+        )
+    return wanted
 
 
-def _free_subnet(
-    number: int, nodes: Sequence[dict[str, Any]], names: Sequence[str], wish: Wish
-) -> ipaddress.IPv4Network:
-    """The rail's subnet from the settings, refused when a port that is no rail already lives in it."""
-    if number >= len(wish.subnets):
-        raise FabricError(
-            f"fabric_subnets has {len(wish.subnets)} entries, rail {number} needs one of its own"
+def _refuse_unready(
+    number: int, ends: Rail, network: ipaddress.IPv4Network | None, names: Sequence[str]
+) -> None:
+    """Say what a rail that we must not touch lacks."""
+    if network is None:
+        where = ", ".join(
+            f"{name} {port.netdev}: {', '.join(port.addresses) or 'no address'}"
+            for name, port in zip(names, ends, strict=True)
         )
-    network = ipaddress.IPv4Network(wish.subnets[number])
-    if number and network.overlaps(ipaddress.IPv4Network(wish.subnets[0])):
         raise FabricError(
-            f"rail 0 and rail {number} need different subnets (fabric_subnets: {', '.join(wish.subnets)})"
+            f"no CX7 subnet shared on rail {number} ({where}); give both ends one, or set fabric_manage: true"
         )
-    for name, node in zip(names, nodes, strict=True):
-        rdma = {device["netdev"] for device in node["devices"]}
+    if len({port.mtu for port in ends}) > 1:
+        text = ", ".join(f"{name} {port.mtu}" for name, port in zip(names, ends, strict=True))
+        raise FabricError(f"rail {number} MTU differs: {text}; set both to the same value")
+
+
+def _free_subnet(number: int, facing: Sequence[Rail], pair: _Pair) -> ipaddress.IPv4Network:
+    """The rail's subnet from the settings, refused when another port of any node already lives in it."""
+    subnets = pair.wish.networks
+    if number >= len(subnets):
+        raise FabricError(f"fabric_subnets has {len(subnets)} entries, rail {number} needs one of its own")
+    network = subnets[number]
+    if number and network.overlaps(subnets[0]):
+        listed = ", ".join(pair.wish.subnets)
+        raise FabricError(f"rail 0 and rail {number} need different subnets (fabric_subnets: {listed})")
+    for rank, (name, node) in enumerate(zip(pair.names, pair.nodes, strict=True)):
+        own, rails = facing[number][rank].netdev, {rail[rank].netdev for rail in facing}
+        ours = node["network"]["netplan"].get(NETPLAN_FILE) or ""
         for netdev, link in node["network"]["links"].items():
-            clash = [a for a in link["addresses"] if ipaddress.ip_interface(a).network.overlaps(network)]
-            if clash and netdev not in rdma:
+            clash = [a for a in link["addresses"] if ipaddress.IPv4Interface(a).network.overlaps(network)]
+            # A port that our file addressed and that is no rail any more loses it with the new file.
+            dropped = f" {netdev}:" in ours and netdev not in rails
+            if clash and netdev != own and not dropped:
                 raise FabricError(
                     f"fabric_subnets {network} overlaps {clash[0]} on {name} {netdev}; choose another subnet"
                 )
