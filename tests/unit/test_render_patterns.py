@@ -28,7 +28,13 @@ def test_the_largest_window_is_read_from_the_refusal() -> None:
     )
     found = re.search(RELEASE["refit"]["pattern"], line)
     assert found is not None
-    assert found["window"] == "786432"
+    assert (found["requested"], found["window"]) == ("1048576", "786432")
+
+
+def test_the_window_is_read_from_a_shorter_line_too() -> None:
+    found = re.search(RELEASE["refit"]["pattern"], "largest fitting prompt-plus-reply window: 4096 tokens")
+    assert found is not None
+    assert (found["requested"], found["window"]) == (None, "4096")
 
 
 PROGRESS = [

@@ -145,7 +145,7 @@ def _bool(_setting: Setting, value: Any) -> bool:
 
 def _number(setting: Setting, value: Any) -> float | int:
     shape = r"-?\d+" if setting.type == "int" else r"-?\d+(\.\d+)?"
-    text = "" if isinstance(value, bool) else str(value).strip()
+    text = str(value).strip()
     if not re.fullmatch(shape, text):
         raise NotTaken
     number: float | int = float(text) if "." in text else int(text)
