@@ -9,7 +9,7 @@ from dataclasses import replace
 from .ending import fail, refuse
 from .events import Action, Ask, Look, Probe, Say, Start
 from .observe import has_ended
-from .state import ApiView, Canary, Moved, Phase, State, ask, enter, title, with_rank
+from .state import ApiView, Canary, Moved, Phase, RankView, State, ask, enter, title, with_rank
 
 _PROBE_EVERY = 1.0
 _LOOK_EVERY = 0.5
@@ -29,9 +29,9 @@ def launch(state: State, now: float) -> Moved:
             continue
         return ask(state, Start(state.epoch, rank, _told(state, rank)), now, float("inf"))
     for rank, container in state.answers.items():
-        view = replace(state.ranks[rank], launched=container["id"], container=container["id"], running=True)
-        # What an earlier container said and used is no progress of this one.
-        state = with_rank(state, replace(view, unit="active", exit_code=None, gpu_gib=None, log_line=None))
+        # A clean slate: what an earlier container said, used or missed is nothing of this one.
+        name, made = state.ranks[rank].name, container["id"]
+        state = with_rank(state, RankView(rank, name, "active", made, running=True, launched=made))
     moved = enter(
         state, Phase.LOAD, now, progress_at=now, adopted=False, proved=False, api=ApiView(), canary=Canary()
     )

@@ -1,0 +1,382 @@
+"""The supervisor while the pair serves: deaths, hangs, outages, adoption, the restart limit, SIGTERM."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils.render import digest
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor import events, statefile
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.smoke import Reply
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.state import State, fresh
+from fake_world import Start, World
+
+COLLAPSED = Reply(200, "!!!!!!!!!!!!!!!!")
+
+
+def serving(**changes: Any) -> World:
+    world = World(**changes)
+    world.until("serving")
+    world.run(5)
+    for rank in world.ranks:
+        rank.calls.clear()
+    return world
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_o01_death_of_either_rank_restarts_both(rank: int) -> None:
+    world = serving()
+    world.ranks[rank].die(137)
+    died = world.now
+    while world.ranks[rank].unit != "active":
+        world.run(0.25)
+        assert world.now - died < 15
+    document = world.until("serving")
+    assert [calls.count("stop") for calls in world.calls] == [1, 1]
+    assert [calls.count("start") for calls in world.calls] == [1, 1]
+    assert document["last_error"] == f"rank {rank} exited (code 137)"
+    assert len(document["restarts"]) == 1
+
+
+def test_o01_rank_that_was_restarted_by_somebody_is_a_death() -> None:
+    world = serving()
+    world.ranks[1].run()
+    world.run(5)
+    assert world.until("serving")["last_error"] == "rank 1 was replaced by another container"
+    assert world.ranks[0].calls.count("stop") == 1
+
+
+def test_container_that_went_before_its_client_is_given_one_more_look() -> None:
+    world = serving()
+    world.ranks[1].container = None
+    world.run(2.25)
+    world.ranks[1].die(139)
+    world.run(3)
+    assert world.until("serving")["last_error"] == "rank 1 exited (code 139)"
+
+
+def test_o12_fourth_death_in_an_hour_ends_down() -> None:
+    world = serving()
+    for _ in range(4):
+        world.ranks[0].die(1)
+        world.run(5)
+        document = world.until("serving", "down")
+    assert document["state"] == "down"
+    assert document["detail"] == "gave up after 3 restarts; last error: rank 0 exited (code 1)"
+    assert all(rank.container is None for rank in world.ranks)
+
+
+def test_o12_old_restarts_are_forgotten() -> None:
+    world = serving(restart_window=600)
+    for _ in range(6):
+        world.ranks[0].die(1)
+        world.run(5)
+        assert world.until("serving", "down")["state"] == "serving"
+        world.run(300, tick=1)
+
+
+def test_l03_window_is_tried_in_full_again_at_a_restart() -> None:
+    world = World()
+    line = "largest fitting prompt-plus-reply window: 786432 tokens"
+    world.ranks[0].script = [Start(dies=1, log=(line,))]
+    world.until("serving")
+    world.ranks[1].die()
+    world.run(5)
+    document = world.until("serving")
+    assert [link["append"] for link in world.ranks[0].links] == [[], ["--context", "786432"], []]
+    assert document["warnings"] == []
+
+
+@pytest.mark.parametrize("seconds", [2, 20, 300])
+def test_o16_outage_of_ssh_changes_nothing_while_the_pair_answers(seconds: int) -> None:
+    world = serving()
+    world.ranks[1].reachable = False
+    document = world.run(seconds, tick=0.5)
+    assert document["state"] == "serving"
+    if seconds > 20:
+        assert document["detail"].startswith("degraded: worker spark-b unreachable for 300 s")
+    world.ranks[1].reachable = True
+    assert world.run(5)["detail"].startswith("window 1048576")
+    assert world.calls == [[], []]
+
+
+def test_o16_worker_that_comes_back_without_its_rank_is_a_death() -> None:
+    world = serving()
+    world.ranks[1].reachable = False
+    world.run(30)
+    assert world.calls == [[], []]
+    world.ranks[1]._stop("")
+    world.ranks[1].reachable = True
+    back = world.now
+    world.run(3)
+    document = world.until("serving")
+    assert document["last_error"] == "rank 1 is gone"
+    assert world.now - back - world.api.load_time < 30
+
+
+def test_worker_that_is_gone_with_its_power_does_not_hold_the_head_for_long() -> None:
+    world = serving()
+    world.ranks[1].reachable = False
+    world.ranks[1].unit = "inactive"
+    document = world.run(200)
+    assert "worker spark-b unreachable by ssh" in document["detail"]
+    assert "unreachable for" in (document["last_error"] or "")
+    assert world.ranks[0].container is None
+    assert len(document["restarts"]) == 1
+    world.run(2000, tick=1)
+    world.ranks[1]._stop("")
+    world.ranks[1].reachable = True
+    assert len(world.until("serving")["restarts"]) == 1
+
+
+def test_other_requests_that_run_long_are_not_cut_by_an_outage() -> None:
+    world = serving()
+    world.api.hangs = True
+    world.api.health["requests_running"] = 3
+    world.ranks[1].reachable = False
+    assert world.run(300)["state"] == "serving"
+    assert world.calls == [[], []]
+
+
+def test_slow_canary_behind_a_long_prefill_is_no_death() -> None:
+    world = serving()
+    world.api.hangs = True
+    for _ in range(10):
+        world.run(200, tick=1)
+        world.api.health["completion_tokens_total"] += 1
+    assert world.shown[-1]["state"] == "serving"
+    assert "canary unanswered for" in world.shown[-1]["detail"]
+    assert world.calls == [[], []]
+
+
+def test_hang_is_lack_of_progress_beyond_the_limit() -> None:
+    world = serving()
+    world.api.hangs = True
+    assert world.run(800, tick=1)["state"] == "serving"
+    world.until("starting")
+    world.api.hangs = False
+    document = world.until("serving")
+    assert document["last_error"].startswith("no progress for 90")
+    assert len(document["restarts"]) == 1
+
+
+def test_a03_full_server_is_alive() -> None:
+    world = serving()
+    world.api.replies = [Reply(429, "full"), Reply(503, "full"), Reply(429, "full")]
+    assert world.run(300, tick=1)["state"] == "serving"
+    assert world.calls == [[], []]
+
+
+def test_canary_that_collapses_once_is_asked_again_twice_is_a_restart() -> None:
+    world = serving()
+    world.api.replies = [COLLAPSED]
+    world.run(70)
+    assert world.shown[-1]["state"] == "serving"
+    assert world.calls == [[], []]
+    world.api.replies = [COLLAPSED, COLLAPSED]
+    world.run(70)
+    document = world.until("serving")
+    assert "collapsed output" in document["last_error"]
+    assert len(document["restarts"]) == 1
+
+
+def test_o02_ranks_out_of_step_are_restarted() -> None:
+    world = serving()
+    text = "the two ranks are out of step after an error; restart both"
+    world.api.replies = [Reply(500, text), Reply(500, text)]
+    world.run(70)
+    assert text in world.until("serving")["last_error"]
+
+
+def test_adopts_a_running_pair_without_touching_it() -> None:
+    world = serving()
+    old = world.loop.state
+    world.supervise()
+    document = world.until("serving")
+    world.run(100)
+    assert world.states()[-2:] == ["starting", "serving"]
+    assert world.calls == [["report"], ["report"]]
+    assert document["digest"] == old.digest
+    assert document["effective"]["rails"] == 2
+
+
+def test_adopts_a_pair_that_is_still_loading() -> None:
+    world = World()
+    world.api.load_time = 100
+    world.until("loading")
+    world.run(10)
+    world.supervise()
+    world.until("serving")
+    assert [calls.count("start") for calls in world.calls] == [1, 1]
+    assert world.states()[-4:] == ["starting", "loading", "smoke", "serving"]
+
+
+def test_adopted_pair_is_serving_only_after_a_reply() -> None:
+    world = serving()
+    world.api.hangs = True
+    world.supervise()
+    assert world.run(60)["state"] == "starting"
+    assert "found running, waiting for a reply" in world.shown[-1]["detail"]
+    assert world.calls == [["report"], ["report"]]
+
+
+def test_adopted_pair_that_is_dead_is_restarted_after_the_hang_limit() -> None:
+    world = serving(hang_limit=100)
+    world.api.hangs = True
+    world.supervise()
+    world.run(105)
+    world.api.hangs = False
+    assert len(world.until("serving")["restarts"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("running", "text"),
+    [
+        ([0], "only rank 0 is running: stopping it, then starting both"),
+        ([1], "only rank 1 is running: stopping it, then starting both"),
+    ],
+)
+def test_l01_half_a_pair_is_stopped_and_started_whole(running: list[int], text: str) -> None:
+    world = World()
+    for rank in running:
+        world.ranks[rank].run()
+    world.until("serving")
+    assert world.heard(text)
+    assert [calls[:2] for calls in world.calls] == [["report", "stop"], ["report", "stop"]]
+
+
+def test_k09_pair_with_another_configuration_is_replaced() -> None:
+    world = World()
+    for rank in world.ranks:
+        rank.run("sha256:older")
+    world.until("serving")
+    assert world.heard("the ranks that run have another configuration")
+
+
+def test_k09_supervisor_that_comes_back_keeps_an_older_pair_and_says_so() -> None:
+    world = World()
+    for rank in world.ranks:
+        rank.run("sha256:older")
+    older = digest(["sha256:older", "sha256:older"])
+    state = fresh(world.config, world.now, "t")
+    world.supervise(replace(state, known_digests=state.known_digests | {older}))
+    document = world.until("serving")
+    assert document["digest"] == older
+    assert "an older configuration is served" in document["warnings"][0]
+    assert world.calls == [["report"], ["report"]]
+
+
+def phase_loading(world: World) -> None:
+    world.api.load_time = 3600
+    world.until("loading")
+
+
+def phase_waiting(world: World) -> None:
+    world.ranks[1].reachable = False
+    world.run(5)
+    world.ranks[1].reachable = True
+
+
+def phase_down(world: World) -> None:
+    world.api.replies = [COLLAPSED]
+    world.until("down")
+
+
+def phase_serving(world: World) -> None:
+    world.until("serving")
+
+
+def phase_restarting(world: World) -> None:
+    world.until("serving")
+    world.ranks[0].die()
+    while not world.ranks[1].calls.count("stop"):
+        world.run(0.25)
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    [phase_waiting, phase_loading, phase_serving, phase_restarting, phase_down],
+    ids=lambda f: f.__name__,
+)
+def test_sigterm_stops_all_ranks_and_goes(prepare: Any) -> None:
+    world = World()
+    prepare(world)
+    world.terminate()
+    world.run(30)
+    assert world.over
+    assert world.shown[-1]["state"] == "down"
+    assert world.shown[-1]["detail"] == "stopped"
+    assert world.shown[-1]["restarts"] == []
+    assert [rank.unit for rank in world.ranks] == ["inactive", "inactive"]
+    assert [rank.calls[-1] for rank in world.ranks] == ["stop", "stop"]
+
+
+def test_sigterm_with_the_worker_away_says_so_and_goes() -> None:
+    world = serving()
+    world.ranks[1].reachable = False
+    world.terminate()
+    world.run(5)
+    assert world.over
+    assert world.ranks[0].unit == "inactive"
+    assert world.heard("rank 1 was not stopped: unreachable by ssh")
+
+
+def test_sigterm_waits_for_a_start_that_is_under_way() -> None:
+    world = World()
+    held: list[Any] = []
+    submit = world.loop.submit
+    world.loop.submit = lambda action: (
+        held.append(action) if type(action).__name__ == "Start" else submit(action)
+    )
+    world.run(5)
+    assert len(held) == 1
+    world.terminate()
+    world.run(5)
+    assert not world.over
+    assert "stop" not in world.ranks[1].calls
+    submit(held[0])
+    world.run(5)
+    assert world.over
+    assert world.ranks[1].calls[-2:] == ["start", "stop"]
+
+
+def test_stop_order_of_an_engine_that_wants_its_head_first() -> None:
+    world = serving(stop_order="head_first")
+    submit, order = world.loop.submit, []
+
+    def noting(action: events.Action) -> None:
+        if isinstance(action, events.Stop):
+            order.append((action.rank, world.ranks[0].unit))
+        submit(action)
+
+    world.loop.submit = noting
+    world.terminate()
+    world.run(5)
+    assert order == [(0, "active"), (1, "inactive")]
+
+
+def test_drain_waits_for_running_requests_but_not_for_ever() -> None:
+    world = serving(drain_timeout=30)
+    world.api.health["requests_running"] = 2
+    world.run(6)
+    world.terminate()
+    assert world.run(10)["state"] == "stopping"
+    assert world.calls == [[], []]
+    world.api.health["requests_running"] = 0
+    world.run(3)
+    assert world.over
+
+
+def test_restarts_survive_the_supervisor(tmp_path: Any) -> None:
+    world = serving()
+    world.ranks[0].die()
+    world.run(5)
+    world.until("serving")
+    path = tmp_path / "state.json"
+    statefile.write(path, statefile.document(world.loop.state, world.now))
+    restored: State = statefile.restore(fresh(world.config, world.now, "t"), path)
+    assert restored.restarts == world.loop.state.restarts
+    assert [end["hca"] for end in restored.link.of_rank(1)] == ["rocep1s0f0", "roceP2p1s0f0"]
+    world.supervise(restored)
+    assert len(world.until("serving")["restarts"]) == 1
