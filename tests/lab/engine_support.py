@@ -182,12 +182,14 @@ class Pair:
         zero.until("serving ")
         return zero, one
 
-    def ask(self, path: str, body: Any = None, method: str | None = None) -> tuple[int, Any]:
+    def ask(
+        self, path: str, body: Any = None, method: str | None = None, seconds: float = 60
+    ) -> tuple[int, Any]:
         """Status and JSON (or text) of one request."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.api}{path}", data, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=seconds) as answer:
                 status, text = answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             status, text = error.code, error.read().decode()

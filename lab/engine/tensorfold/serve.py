@@ -42,7 +42,7 @@ class Started:
 
 def serve(arguments: argparse.Namespace, env: Mapping[str, str], root: Path) -> int:
     """Run one rank until it ends; the exit status. Refusals are ValueError, failures RuntimeError."""
-    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
     switches = Switches(root / "lab", arguments.rank)
     switches.check()
     crash = switches.strike("crash_at_start")
