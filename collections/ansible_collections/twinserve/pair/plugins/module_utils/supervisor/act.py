@@ -17,6 +17,8 @@ from .nodes import Node, NodeError
 _QUICK, _SLOW, _START = 12.0, 40.0, 330.0
 # The agent's own limits on top of the container's stop timeout.
 _STOP_EXTRA = 240.0
+_REPORT_FIELDS = frozenset({"version", "devices", "plan", "container"})
+_CONTAINER_FIELDS = frozenset({"id"})
 _RANK_FIELDS = frozenset({"unit", "container", "exit_code", "gpu_gib", "log_line"})
 
 
@@ -63,18 +65,25 @@ def in_thread(doer: Doer, action: Action, answer: Callable[[Done | Exception], N
 def _on_node(node: Node, action: RankAction, stop_timeout: float) -> Any:
     match action:
         case Report():
-            return json.loads(node.call(["report"], "", _SLOW))
+            return _object(node.call(["report"], "", _SLOW), _REPORT_FIELDS)
         case Probe():
-            seen = json.loads(node.call(["state"], "", _QUICK))
-            if missing := _RANK_FIELDS - seen.keys():
-                raise KeyError(", ".join(sorted(missing)))
-            return seen
+            return _object(node.call(["state"], "", _QUICK), _RANK_FIELDS)
         case Reach(targets=targets):
             return json.loads(node.call(["reach"], json.dumps([asdict(one) for one in targets]), _SLOW))
         case Start(link=link):
-            return json.loads(node.call(["start"], link, _START))
+            return _object(node.call(["start"], link, _START), _CONTAINER_FIELDS)
         case Stop():
-            return json.loads(node.call(["stop"], "", stop_timeout + _STOP_EXTRA))
+            return _object(node.call(["stop"], "", stop_timeout + _STOP_EXTRA), frozenset())
         case Logs(lines=lines):
             return node.call(["logs", str(lines)], "", _SLOW)
     raise ValueError(f"no verb for {action}")
+
+
+def _object(text: str, fields: frozenset[str]) -> dict[str, Any]:
+    """Read an answer, so that the step may rely on its fields."""
+    data = json.loads(text)
+    if not isinstance(data, dict):
+        raise TypeError("no JSON object")
+    if missing := fields - data.keys():
+        raise KeyError(", ".join(sorted(missing)))
+    return data

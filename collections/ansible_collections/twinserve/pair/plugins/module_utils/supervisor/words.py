@@ -52,8 +52,8 @@ def _loading(state: State, now: float) -> str:
     ]
     # In steps: a text that changes every second is a line every second for who follows it.
     elapsed = int(now - state.phase_at) // 5 * 5
-    quiet = now - state.progress_at
-    still = f", no progress for {quiet:.0f} s" if quiet > 60 else ""
+    quiet = int(now - state.progress_at) // 10 * 10
+    still = f", no progress for {quiet} s" if quiet > 60 else ""
     return ", ".join([*parts, f"{elapsed} s"]) + still
 
 

@@ -1,0 +1,95 @@
+"""The state file: what it holds, that it is never half written, and what a new supervisor takes from it."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor import statefile
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.main import Shower
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.state import fresh
+from fake_world import World, config
+
+KEYS = {
+    "schema", "pair", "state", "since", "detail", "digest", "effective", "ranks", "rails", "restarts",
+    "restart_marks", "last_error", "last_canary", "warnings", "progress",
+}  # fmt: skip
+
+
+def test_every_state_has_all_fields_and_is_json() -> None:
+    world = World()
+    world.until("serving")
+    for document in world.shown:
+        assert document.keys() == KEYS
+        assert json.loads(json.dumps(document)) == document
+
+
+def test_loading_shows_progress_with_the_engines_estimate() -> None:
+    world = World()
+    world.api.load_time = 200
+    world.ranks[0].gpu_gib, world.ranks[1].gpu_gib = 41.2, 40.8
+    world.until("loading")
+    world.ranks[0].log.append("CUDA rank 0 startup estimate 88.09 GiB within 95 GiB")
+    document = world.run(73)
+    assert document["detail"] == "rank 0 41.2 of 88.09 GiB, rank 1 40.8 GiB, 70 s, no progress for 70 s"
+    assert document["progress"]["gpu_gib"] == [41.2, 40.8]
+    assert document["progress"]["log_line"].startswith("CUDA rank 0 startup estimate")
+
+
+def test_since_is_the_beginning_of_the_shown_state() -> None:
+    world = World()
+    world.until("serving")
+    since = world.shown[-1]["since"]
+    world.run(100)
+    assert world.shown[-1]["since"] == since
+    assert len({document["since"] for document in world.shown if document["state"] == "starting"}) == 1
+
+
+def test_written_whole_and_readable_by_all(tmp_path: Path) -> None:
+    path = tmp_path / "run/state.json"
+    statefile.write(path, {"state": "starting"})
+    before = path.stat().st_ino
+    statefile.write(path, {"state": "down"})
+    assert json.loads(path.read_text()) == {"state": "down"}
+    assert path.stat().st_ino != before
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert [entry.name for entry in path.parent.iterdir()] == ["state.json"]
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "{}", '{"restart_marks": ["x"]}'])
+def test_broken_file_is_no_past(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "state.json"
+    if text is not None:
+        path.write_text(text)
+    state = fresh(config(), 0.0, "t")
+    assert statefile.restore(state, path) == state
+
+
+def test_shown_only_when_something_changed(tmp_path: Path) -> None:
+    told: list[str] = []
+    path = tmp_path / "state.json"
+    show = Shower(path, told.append)
+    state = fresh(config(), 0.0, "t")
+    show(state, 0.0)
+    written = path.stat().st_ino
+    show(state, 1.0)
+    assert path.stat().st_ino == written
+    assert told == ["STATUS=starting: asking all nodes what they have"]
+
+
+def test_systemd_is_asked_for_time_while_ranks_stop(tmp_path: Path) -> None:
+    told: list[str] = []
+    world = World()
+    world.until("serving")
+    shower = Shower(tmp_path / "state.json", told.append)
+    world.loop.show = shower
+    world.ranks[1].reachable = False
+    submit = world.loop.submit
+    world.loop.submit = lambda action: None if type(action).__name__ == "Stop" else submit(action)
+    world.terminate()
+    for _ in range(4):
+        world.loop.turn(0)
+    assert told[0] == "STATUS=stopping: stopping all ranks (asked to stop)"
+    assert told.count("EXTEND_TIMEOUT_USEC=60000000") == 4
