@@ -27,7 +27,7 @@ def _lab(options: argparse.Namespace) -> Lab:
 
 
 def _up(options: argparse.Namespace, progress: Progress) -> int:
-    lab = lifecycle.up(state_root(), options.name, options.cabled, progress)
+    lab = lifecycle.up(state_root(), options.name, progress, options.cabled, options.hf)
     progress.say(f"ready: {lab.inventory}")
     return 0
 
@@ -136,9 +136,11 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("host", metavar="HOST")
         return sub
 
-    verb("up", _up, "build and boot the pair").add_argument(
+    sub = verb("up", _up, "build and boot the pair")
+    sub.add_argument(
         "--cabled", action="store_true", help="with addresses on the rails and ssh between the hosts"
     )
+    sub.add_argument("--hf", action="store_true", help="with the model hub's client for the hosts' user")
     verb("down", _down, "shut the pair down").add_argument(
         "--wipe", action="store_true", help="and forget what the hosts have on their disks"
     )

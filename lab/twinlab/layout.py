@@ -111,9 +111,9 @@ class Lab:
         raise LabError(f"no host {name}: {', '.join(host.name for host in self.hosts)}")
 
     @property
-    def bridge(self) -> str:
-        """The management network, on the controller."""
-        return f"lb-{self.name}"
+    def uplink(self) -> str:
+        """The controller's interface on the management network."""
+        return f"lab-{self.name}"
 
     @property
     def cable_netns(self) -> str:

@@ -11,6 +11,7 @@ from . import (
     base,
     cabling,
     cgroups,
+    hub_client,
     inventory,
     layer,
     network,
@@ -25,8 +26,11 @@ from .progress import Progress
 from .services import control
 
 
-def up(root: Path, name: str, cabled: bool, progress: Progress) -> Lab:
-    """Bring a lab up; what already runs is left alone.  Raises Refusal when the machine cannot."""
+def up(root: Path, name: str, progress: Progress, cabled: bool = False, hf: bool = False) -> Lab:
+    """Bring a lab up; what already runs is left alone.  Raises Refusal when the machine cannot.
+
+    `cabled` also joins the hosts as in NVIDIA's guide, `hf` gives their user the model hub's client.
+    """
     requirements.refuse_if(requirements.machine_reason())
     with ownership.locked(name, "up"):
         distribution = apt_sources.distribution()
@@ -44,6 +48,9 @@ def up(root: Path, name: str, cabled: bool, progress: Progress) -> Lab:
         if cabled:
             progress.say("cabling: addresses on the rails, ssh between the hosts")
             cabling.apply(lab)
+        if hf:
+            progress.say("installing `hf` for the hosts' user")
+            hub_client.install(lab)
         return lab
 
 

@@ -1,7 +1,8 @@
-"""The lab's networks: a bridge for management, and cables between RDMA ports that can be pulled.
+"""The lab's networks: management, on which the controller is too, and RDMA cables that can be pulled.
 
-Each RDMA port is a veth whose far end lies in a namespace of its own, the "cable" one, where a bridge per
-rail joins the two ends.  With the far ends down the ports stay up and lose carrier: as if the cable was out.
+Every port of a host is a veth whose far end lies in a namespace of its own, the "cable" one, where a bridge
+for each network joins the ends.  So the machine's own firewall sees only one interface of the lab, and a rail's
+cable is pulled by taking its far ends down: the ports then stay up and lose carrier.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from .errors import LabError
 from .hardware import MANAGEMENT, PORTS, RAILS, mac
 from .layout import Host, Lab
 
+_MANAGEMENT_INDEX = 1
 _JUMBO = "9216"  # what a switch or cable lets through; the ports decide
 
 
@@ -39,7 +41,7 @@ def namespaces(lab: Lab) -> list[str]:
 
 def exists(lab: Lab) -> bool:
     """Whether every part of the network is there."""
-    return Path("/sys/class/net", lab.bridge).exists() and all(
+    return Path("/sys/class/net", lab.uplink).exists() and all(
         Path("/run/netns", name).exists() for name in namespaces(lab)
     )
 
@@ -49,72 +51,35 @@ def create(lab: Lab) -> None:
     for name in namespaces(lab):
         ip("netns", "add", name)
         ip("link", "set", "lo", "up", netns=name)
-    ip("link", "add", lab.bridge, "type", "bridge")
-    ip("addr", "add", f"{lab.network.gateway}/24", "dev", lab.bridge)
-    ip("link", "set", lab.bridge, "up")
-    run(
-        ["ip", "netns", "exec", lab.cable_netns, "sysctl", "-q", "-w", "net.ipv6.conf.default.disable_ipv6=1"]
-    )
-    for rail in range(1, len(RAILS) + 1):
-        ip(
-            "link",
-            "add",
-            f"rail{rail}",
-            "mtu",
-            _JUMBO,
-            "type",
-            "bridge",
-            "mcast_snooping",
-            "0",
-            netns=lab.cable_netns,
-        )
-        ip("link", "set", f"rail{rail}", "up", netns=lab.cable_netns)
+    without_ipv6 = ["sysctl", "-q", "-w", "net.ipv6.conf.default.disable_ipv6=1"]
+    run(["ip", "netns", "exec", lab.cable_netns, *without_ipv6])
+    for bridge, mtu in (("mgmt", "1500"), *((f"rail{port.rail}", _JUMBO) for port in RAILS)):
+        settings = ["mtu", mtu, "type", "bridge", "mcast_snooping", "0"]
+        ip("link", "add", bridge, *settings, netns=lab.cable_netns)
+        ip("link", "set", bridge, "up", netns=lab.cable_netns)
+    ip("link", "add", lab.uplink, "type", "veth", "peer", "name", "controller", "netns", lab.cable_netns)
+    ip("link", "set", "controller", "master", "mgmt", "up", netns=lab.cable_netns)
+    ip("addr", "add", f"{lab.network.gateway}/24", "dev", lab.uplink)
+    ip("link", "set", lab.uplink, "up")
     for host in lab.hosts:
         _connect(lab, host)
 
 
 def _connect(lab: Lab, host: Host) -> None:
     """Give a host its ports."""
-    outer = outer_end(lab, host)
-    ip(
-        "link",
-        "add",
-        outer,
-        "type",
-        "veth",
-        "peer",
-        "name",
-        MANAGEMENT,
-        "netns",
-        host.netns,
-        "address",
-        mac(host.number, 1),
-    )
-    ip("link", "set", outer, "master", lab.bridge, "up")
+    _port(lab, host, MANAGEMENT, _MANAGEMENT_INDEX)
+    far = far_end(host, _MANAGEMENT_INDEX)
+    ip("link", "set", far, "master", "mgmt", "up", netns=lab.cable_netns)
     for port in PORTS:
-        far = far_end(host, port.mac_index)
-        ip(
-            "link",
-            "add",
-            port.netdev,
-            "address",
-            mac(host.number, port.mac_index),
-            "type",
-            "veth",
-            "peer",
-            "name",
-            far,
-            "netns",
-            lab.cable_netns,
-            netns=host.netns,
-        )
+        _port(lab, host, port.netdev, port.mac_index)
         if port.rail is not None:
+            far = far_end(host, port.mac_index)
             ip("link", "set", far, "mtu", _JUMBO, "master", f"rail{port.rail}", netns=lab.cable_netns)
 
 
-def outer_end(lab: Lab, host: Host) -> str:
-    """The name, on the controller, of what a host's management port is plugged into."""
-    return f"{lab.bridge}-{host.letter}"
+def _port(lab: Lab, host: Host, netdev: str, index: int) -> None:
+    near = ["link", "add", netdev, "address", mac(host.number, index), "type", "veth"]
+    ip(*near, "peer", "name", far_end(host, index), "netns", lab.cable_netns, netns=host.netns)
 
 
 def far_end(host: Host, mac_index: int) -> str:
@@ -124,10 +89,9 @@ def far_end(host: Host, mac_index: int) -> str:
 
 def delete(lab: Lab) -> None:
     """Take the networks away, also half-built ones."""
-    # By hand and first: those of a namespace would go only some time after it.
-    for link in (*(outer_end(lab, host) for host in lab.hosts), lab.bridge):
-        if Path("/sys/class/net", link).exists():
-            ip("link", "del", link)
+    # First, and by hand: with the namespace of its other end it would go only some time later.
+    if Path("/sys/class/net", lab.uplink).exists():
+        ip("link", "del", lab.uplink)
     for name in namespaces(lab):
         if Path("/run/netns", name).exists():
             ip("netns", "del", name)

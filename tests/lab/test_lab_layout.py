@@ -16,8 +16,7 @@ _LONGEST_INTERFACE_NAME = 15
 @pytest.mark.parametrize("name", ["spark", "a", "ci-12345x"])
 def test_good_names_fit_into_interface_names(name: str) -> None:
     lab = Lab(check_name(name), Path("/x"), Network(0))
-    ends = [network.outer_end(lab, host) for host in lab.hosts]
-    assert all(len(end) <= _LONGEST_INTERFACE_NAME for end in [lab.bridge, *ends])
+    assert len(lab.uplink) <= _LONGEST_INTERFACE_NAME
 
 
 @pytest.mark.parametrize("name", ["", "Spark", "1st", "ten-letters", "a/b", "..", "base", "apt", "keys"])
@@ -28,7 +27,7 @@ def test_bad_names(name: str) -> None:
 
 def test_two_labs_share_nothing_but_the_root() -> None:
     one, two = (Lab(name, Path("/x"), Network(block)) for block, name in enumerate(("one", "two")))
-    for part in ("folder", "bridge", "cable_netns", "services_cgroup", "registry", "hub_url", "inventory"):
+    for part in ("folder", "uplink", "cable_netns", "services_cgroup", "registry", "hub_url", "inventory"):
         assert getattr(one, part) != getattr(two, part)
     assert not set(network.namespaces(one)) & set(network.namespaces(two))
 
