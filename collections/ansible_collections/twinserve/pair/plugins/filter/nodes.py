@@ -8,6 +8,7 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible_collections.twinserve.pair.plugins.module_utils import (
     fabric_plan,
+    images,
     managed_files,
     model_transfer,
     node_faults,
@@ -87,6 +88,7 @@ class FilterModule:
             "serving": serving,
             "node_faults": node_faults.faults,
             "ssh_wire": ssh_wire.plan,
+            "image_faults": images.image_faults,
             "serve_change": serve_change.plan,
             "missing_parts": serve_change.missing_parts,
             "rank_inputs": rank_inputs,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 import urllib.error
@@ -23,7 +24,7 @@ def call(url: str, body: dict[str, Any] | None = None, timeout: float = 180.0) -
             text: str = response.read().decode()
     except urllib.error.HTTPError as error:
         raise ApiError(f"{url} answered {error.code}: {error.read(300).decode(errors='replace')}") from error
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
         raise ApiError(f"{url} did not answer: {error}") from error
     return text
 

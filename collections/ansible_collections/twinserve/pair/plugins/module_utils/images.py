@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -86,3 +87,22 @@ def read_image(reference: str) -> Image | None:
     if "no such image" in done.stderr.lower():
         return None
     raise CommandError(f"docker image inspect {reference}: {last_line(done.stderr)}")
+
+
+def image_faults(
+    nodes: Sequence[Mapping[str, Any]], names: Sequence[str], reference: str, absent_is_right: bool
+) -> list[str]:
+    """Nodes without the image, and nodes whose image has other content than the head's (C-20)."""
+    images = {name: node.get("image") for name, node in zip(names, nodes, strict=True)}
+    faults = []
+    if not absent_is_right:
+        lacking = [name for name, image in images.items() if not image]
+        faults += [f"{name} does not have {reference}: run with -e prepare=auto" for name in lacking]
+    head, *others = names
+    for name in others:
+        here, there = images[name], images[head]
+        if here and there and here["content"] != there["content"]:
+            faults.append(
+                f"{name} has other content behind {reference} than {head}: remove it there (docker image rm), run again"
+            )
+    return faults

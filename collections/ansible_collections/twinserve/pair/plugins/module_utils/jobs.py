@@ -89,9 +89,10 @@ def collect(name: str) -> None:
 def wait(name: str, seconds: float, watch: Sequence[str] = ()) -> JobState:
     """The state once the job has ended, or after `seconds`."""
     limit = time.monotonic() + seconds
-    while (state := read(name, watch)).status == "running" and time.monotonic() < limit:
+    while read(name).status == "running" and time.monotonic() < limit:
         time.sleep(0.2)
-    return state
+    # Sizes only once: walking a store of images costs more than all the rest.
+    return read(name, watch)
 
 
 def folder_size(top: Path) -> int:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from .shell import CommandError, run
 
+_MARK = "twinserve-hf-home="
+
 
 @dataclass(frozen=True)
 class LoginUser:
@@ -42,13 +44,14 @@ def hf_home(user: LoginUser, configured: str | None) -> str:
     """
     if configured:
         return expand(configured, user)
-    script = 'printf "%s" "${HF_HOME:-}"'
+    script = f'printf "\\n{_MARK}%s" "${{HF_HOME:-}}"'
     try:
-        # A profile may print a greeting: only what follows the last line break is ours.
-        answer = run(as_user(user, ["bash", "-lc", script]), timeout=10, env=_login_env(user)).splitlines()
+        # A profile may print a greeting: only what follows our mark is the answer.
+        said = run(as_user(user, ["bash", "-lc", script]), timeout=10, env=_login_env(user))
     except CommandError:
-        answer = []  # a broken profile must not stop the run; the default is what `hf` itself would use
-    return answer[-1] if answer and answer[-1].startswith("/") else f"{user.home}/.cache/huggingface"
+        said = ""  # a broken profile must not stop the run; the default is what `hf` itself would use
+    answer = expand(said.rpartition(_MARK)[2].strip() if _MARK in said else "", user)
+    return answer if answer.startswith("/") else f"{user.home}/.cache/huggingface"
 
 
 def expand(path: str, user: LoginUser) -> str:

@@ -31,7 +31,7 @@ def apply_file(path: Path, content: str, ports: Sequence[dict[str, Any]], manage
             )
         for port in ports:
             _wait(
-                partial(_is_set, port),
+                partial(is_set, port),
                 15,
                 f"{port['netdev']} did not get {port['address']} within 15 s",
             )
@@ -60,7 +60,8 @@ def _has_address(address: str) -> bool:
     return any(one.split("/")[0] == address for link in read_links().values() for one in link["addresses"])
 
 
-def _is_set(port: dict[str, Any]) -> bool:
+def is_set(port: dict[str, Any]) -> bool:
+    """Whether the port has the address and the MTU that it shall have."""
     link = read_links().get(port["netdev"], {})
     return port["address"] in link.get("addresses", []) and link.get("mtu") == port["mtu"]
 

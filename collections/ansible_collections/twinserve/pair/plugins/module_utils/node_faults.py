@@ -10,7 +10,13 @@ def faults(
     node: Mapping[str, Any], name: str, settings: Mapping[str, Any], release: Mapping[str, Any]
 ) -> list[str]:
     """All faults of the node at once, so that they can be mended in one go."""
-    found = [_docker(node), _architecture(node, settings, release), _gpu(node)]
+    found = [
+        *_unread(node),
+        _docker(node),
+        _architecture(node, settings, release),
+        _gpu(node),
+        _host_key(node),
+    ]
     # A pair that serves has its memory and its files: what counts before a start would stop a healthy one.
     if not rank_runs(node):
         found += [_memory(node, settings, release), *_disk(node, settings)]
@@ -21,6 +27,18 @@ def rank_runs(node: Mapping[str, Any]) -> bool:
     """Whether the rank's unit is active: then its memory is taken rightly, and its rails carry packets."""
     rank = (node.get("services") or {}).get("twinserve-rank.service", {})
     return bool(rank.get("ActiveState") in ("active", "activating"))
+
+
+def _unread(node: Mapping[str, Any]) -> list[str]:
+    """What could not be looked at, and is needed by all that follows."""
+    needed = {"network": "network", "devices": "RDMA devices", "hf": "model cache", "memory": "memory"}
+    errors = node["errors"]
+    return [f"the {title} cannot be read: {errors[part]}" for part, title in needed.items() if part in errors]
+
+
+def _host_key(node: Mapping[str, Any]) -> str | None:
+    """The head knows its workers by this key and no other."""
+    return None if node["host_key"] else "sshd has no ed25519 host key: run ssh-keygen -A"
 
 
 def _docker(node: Mapping[str, Any]) -> str | None:

@@ -17,27 +17,31 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 def pack(folder: Path) -> tuple[str, str]:
     """Version (12 hex digits of the content) and archive (base64 of a zip); the same files give the same."""
-    buffer = io.BytesIO()
+    buffer, content = io.BytesIO(), hashlib.sha256()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.rglob("*.py")):
-            archive.writestr(
-                zipfile.ZipInfo(f"twinserve/{path.relative_to(folder)}", _EPOCH), path.read_bytes()
-            )
-    data = buffer.getvalue()
-    return hashlib.sha256(data).hexdigest()[:12], base64.b64encode(data).decode()
+            name, data = f"twinserve/{path.relative_to(folder)}", path.read_bytes()
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
+            # Not of the archive: another zlib packs the same files into other bytes.
+            content.update(b"%b\0%d\0%b" % (name.encode(), len(data), data))
+    return content.hexdigest()[:12], base64.b64encode(buffer.getvalue()).decode()
 
 
 def install(archive: str, version: str, root: Path) -> None:
     """Unpack beside the versions that are there, then point `current` at it in one step."""
     target = root / version
     if not target.is_dir():
-        root.mkdir(parents=True, exist_ok=True)
+        if not root.is_dir():
+            root.mkdir(parents=True)
+            root.chmod(0o755)
         staged = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
         with zipfile.ZipFile(io.BytesIO(base64.b64decode(archive))) as packed:
             packed.extractall(staged)
         # The control user cannot write compiled files; without them each verb costs a tenth of a second more.
         compileall.compile_dir(staged, quiet=1)
-        staged.chmod(0o755)
+        # Whatever root's umask is: the control user imports this.
+        for path in (staged, *staged.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
         staged.rename(target)
     link = root / ".current"
     link.unlink(missing_ok=True)

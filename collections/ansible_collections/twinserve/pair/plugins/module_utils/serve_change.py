@@ -18,23 +18,27 @@ def plan(
 ) -> dict[str, Any]:
     """`stop` the pair first? Which files to `write`, `reload` systemd? Do changed units wait? `start` it?
 
+    `needed` says whether there is anything to do or to say at all.
+
     Units are not touched under a running rank: the daemon-reload they need takes the GPU from its container.
     """
     files = differing(wanted, node.get("files") or {})
-    running = rank_runs(node) or rank_runs(head) or _supervised(head)
-    stop = running and (restart or running_digest(head) != digest)
+    supervised = _supervised(head)
+    stop = supervised and (restart or running_digest(head) != digest)
     units = [one for one in files if str(one["path"]).startswith(UNITS)]
-    waits = bool(units) and rank_runs(node) and not stop
-    write = [one for one in files if not (waits and one in units)]
+    # A rank without a supervisor (an orphan) is stopped by the next start, which comes after the writing.
+    held = rank_runs(node) and not stop
+    write = [one for one in files if not (held and one in units)]
     # A run that was interrupted between writing and reloading leaves systemd with the old text.
     stale = any(unit.get("NeedDaemonReload") == "yes" for unit in (node.get("services") or {}).values())
-    reload = (bool(units) or stale) and not waits and (stop or not rank_runs(node))
+    start = stop or not _serves(head, digest)
     return {
+        "needed": bool(files) or start or (stale and not held),
         "stop": stop,
         "write": write,
-        "reload": reload,
-        "units_wait": waits,
-        "start": stop or not _serves(head, digest),
+        "reload": (bool(units) or stale) and not held,
+        "units_wait": bool(units) and held,
+        "start": start,
     }
 
 

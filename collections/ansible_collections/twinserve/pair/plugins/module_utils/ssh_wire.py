@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .managed_files import differing
+
 KNOWN_HOSTS = "/etc/twinserve/known_hosts"
 CONTROL_COMMAND = "/usr/local/sbin/twinserve-control"
 
@@ -21,17 +23,25 @@ def plan(
     """One entry a node, by rank: on the head `keys` to make and the known hosts, on workers their lines.
 
     `addresses` are the management addresses, `plans` the fabric plans. No lines until the head has keys.
+    `lacks` says whether anything is to be made there at all.
     """
     head = nodes[0]
     keys = head["public_keys"]
     missing = [name for name in ("control", "copy") if not keys[name]]
     rails = [[port["address"].split("/")[0] for port in plan["ports"]] for plan in plans]
     known = _known_hosts(nodes, names, addresses, rails)
-    files = [{"path": KNOWN_HOSTS, "content": known, "mode": "0644"}]
-    entries: list[dict[str, Any]] = [{"keys": missing, "known_hosts": known, "files": files}]
-    for node in nodes[1:]:
-        entries.append(_worker(node, keys))
+    strange = bool(differing([{"path": KNOWN_HOSTS, "content": known, "mode": "0644"}], head["files"] or {}))
+    entries: list[dict[str, Any]] = [{"keys": missing, "known_hosts": known, "known_hosts_differ": strange}]
+    entries += [_worker(node, keys) for node in nodes[1:]]
+    for entry, node in zip(entries, nodes, strict=True):
+        entry["lacks"] = _lacks(entry) or not node["tools"]["twinserve_user"]
     return entries
+
+
+def _lacks(entry: Mapping[str, Any]) -> bool:
+    """Whether anything of the wire has to be made on this node."""
+    lines = [entry[name]["missing"] for name in ("control", "copy") if name in entry]
+    return bool(entry["keys"]) or bool(entry.get("known_hosts_differ")) or any(lines)
 
 
 def _known_hosts(

@@ -57,21 +57,25 @@ health:
   returned: success
 """
 
+from typing import Any
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.api_check import ApiError, check
+
+ARGUMENTS: dict[str, Any] = {
+    "base": {"type": "str", "required": True},
+    "served_name": {"type": "str", "required": True},
+    "prompt": {"type": "str", "default": "What is the capital of France? Answer in one word."},
+    "extra": {"type": "dict", "default": {}},
+    "max_tokens": {"type": "int", "default": 32},
+}
 
 
 def main() -> None:
     """Ask, and report the answer."""
     module = AnsibleModule(
-        argument_spec={
-            "base": {"type": "str", "required": True},
-            "served_name": {"type": "str", "required": True},
-            "prompt": {"type": "str", "default": "What is the capital of France? Answer in one word."},
-            "extra": {"type": "dict", "default": {}},
-            "max_tokens": {"type": "int", "default": 32},
-        },
+        argument_spec=ARGUMENTS,
         supports_check_mode=True,
     )
     given = module.params

@@ -43,20 +43,23 @@ RETURN = r"""
 """
 
 import subprocess
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.shell import last_line
 
+ARGUMENTS: dict[str, Any] = {
+    "image": {"type": "str", "required": True},
+    "parser": {"type": "list", "elements": "str", "required": True},
+    "arguments": {"type": "list", "elements": "str", "required": True},
+}
+
 
 def main() -> None:
     """Ask the parser; its last line is the reason."""
     module = AnsibleModule(
-        argument_spec={
-            "image": {"type": "str", "required": True},
-            "parser": {"type": "list", "elements": "str", "required": True},
-            "arguments": {"type": "list", "elements": "str", "required": True},
-        },
+        argument_spec=ARGUMENTS,
         supports_check_mode=True,
     )
     parser, arguments = module.params["parser"], module.params["arguments"]

@@ -63,24 +63,27 @@ size:
 
 import json
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import hf_cache
 from ..module_utils.model_transfer import list_file
 
+ARGUMENTS: dict[str, Any] = {
+    "hf_home": {"type": "path", "required": True},
+    "repo": {"type": "str", "required": True},
+    "revision": {"type": "str", "required": True},
+    "expected": {"type": "dict"},
+    "list_for": {"type": "str"},
+    "verify": {"type": "str", "choices": ["size", "sha256"], "default": "size"},
+}
+
 
 def main() -> None:
     """Verify, then note."""
     module = AnsibleModule(
-        argument_spec={
-            "hf_home": {"type": "path", "required": True},
-            "repo": {"type": "str", "required": True},
-            "revision": {"type": "str", "required": True},
-            "expected": {"type": "dict"},
-            "list_for": {"type": "str"},
-            "verify": {"type": "str", "choices": ["size", "sha256"], "default": "size"},
-        },
+        argument_spec=ARGUMENTS,
         supports_check_mode=True,
     )
     given = module.params

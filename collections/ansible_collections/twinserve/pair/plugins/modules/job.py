@@ -77,13 +77,14 @@ log:
 """
 
 from dataclasses import asdict
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import jobs
 from ..module_utils.shell import CommandError
 
-ARGUMENTS = {
+ARGUMENTS: dict[str, Any] = {
     "name": {"type": "str", "required": True},
     "title": {"type": "str"},
     "argv": {"type": "list", "elements": "str", "required": True},

@@ -68,24 +68,26 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.node_probe import Wanted, probe
 
+ARGUMENTS: dict[str, Any] = {
+    "hf_cache": {"type": "str"},
+    "kernel_cache": {"type": "str"},
+    "image": {"type": "str"},
+    "snapshots": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "repo": {"type": "str", "required": True},
+            "revision": {"type": "str", "required": True},
+        },
+    },
+}
+
 
 def main() -> None:
     """Read the options, probe, report."""
     module = AnsibleModule(
-        argument_spec={
-            "hf_cache": {"type": "str"},
-            "kernel_cache": {"type": "str"},
-            "image": {"type": "str"},
-            "snapshots": {
-                "type": "list",
-                "elements": "dict",
-                "default": [],
-                "options": {
-                    "repo": {"type": "str", "required": True},
-                    "revision": {"type": "str", "required": True},
-                },
-            },
-        },
+        argument_spec=ARGUMENTS,
         supports_check_mode=True,
     )
     wanted = Wanted(

@@ -15,7 +15,8 @@ options:
     description:
       - V(started) enables the service for the next boot and starts the pair unless it serves this configuration.
       - V(restarted) stops the pair if it runs, and starts it.
-      - V(stopped) stops all ranks and disables the service; stopped stays stopped, also through a reboot.
+      - V(stopped) stops all ranks and disables the service; stopped stays stopped, also through a reboot. Where no
+        supervisor runs, it stops the rank of this node, which may have outlived one.
       - V(followed) only waits for the supervisor.
     type: str
     choices: [started, restarted, stopped, followed]
@@ -50,14 +51,16 @@ settled:
   returned: always
 """
 
+from typing import Any
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.pair_state import STATE, is_settled, read_state, wait_state
 from ..module_utils.services import read_services
 from ..module_utils.shell import CommandError, run
 
-_UNIT = "twinserve.service"
-ARGUMENTS = {
+_UNIT, _RANK = "twinserve.service", "twinserve-rank.service"
+ARGUMENTS: dict[str, Any] = {
     "state": {"type": "str", "choices": ["started", "restarted", "stopped", "followed"], "required": True},
     "digest": {"type": "str"},
     "wait": {"type": "float", "default": 10.0},
@@ -69,9 +72,12 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     wanted, digest = module.params["state"], module.params["digest"]
     try:
-        unit = read_services().get(_UNIT, {})
+        units = read_services()
+        unit = units.get(_UNIT, {})
         state = read_state()
         commands = plan(wanted, unit, state, digest)
+        if wanted == "stopped" and not _is_active(unit) and _is_active(units.get(_RANK, {})):
+            commands.append(["systemctl", "stop", _RANK])
         before = (state or {}).get("state", "stopped") if unit.get("ActiveState") == "active" else "stopped"
         after = before if not commands else "stopped" if wanted == "stopped" else "serving"
         if not module.check_mode:
@@ -90,7 +96,7 @@ def plan(
     wanted: str, unit: dict[str, str], state: dict[str, object] | None, digest: str | None
 ) -> list[list[str]]:
     """The systemctl calls that lead from what is to what is wanted; none when it is there already."""
-    active = unit.get("ActiveState") in ("active", "activating", "reloading")
+    active = _is_active(unit)
     enabled = unit.get("UnitFileState") == "enabled"
     enable = [] if enabled else [["systemctl", "--quiet", "enable", _UNIT]]
     if wanted == "followed":
@@ -102,6 +108,10 @@ def plan(
     if wanted == "restarted" or (active and not serves):
         return [*enable, ["systemctl", "restart", _UNIT]]
     return enable if serves else [*enable, ["systemctl", "start", _UNIT]]
+
+
+def _is_active(unit: dict[str, str]) -> bool:
+    return unit.get("ActiveState") in ("active", "activating", "reloading")
 
 
 if __name__ == "__main__":

@@ -35,17 +35,21 @@ carrier:
   returned: outside check mode
 """
 
+from typing import Any
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.netdevs import read_links
 from ..module_utils.netplan_apply import bring_up
 from ..module_utils.shell import CommandError
 
+ARGUMENTS: dict[str, Any] = {"netdevs": {"type": "list", "elements": "str", "required": True}}
+
 
 def main() -> None:
     """Compare, then predict or do."""
     module = AnsibleModule(
-        argument_spec={"netdevs": {"type": "list", "elements": "str", "required": True}},
+        argument_spec=ARGUMENTS,
         supports_check_mode=True,
     )
     try:

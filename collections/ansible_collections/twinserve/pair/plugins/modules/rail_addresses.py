@@ -47,34 +47,39 @@ RETURN = r"""
 
 import ipaddress
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.netplan_apply import ApplyError, apply_file
+from ..module_utils.netplan_apply import ApplyError, apply_file, is_set
 from ..module_utils.shell import CommandError
+
+ARGUMENTS: dict[str, Any] = {
+    "path": {"type": "path", "required": True},
+    "content": {"type": "str", "required": True},
+    "ports": {"type": "list", "elements": "dict", "required": True},
+    "management": {"type": "str"},
+}
 
 
 def main() -> None:
     """Compare, then predict or do."""
     module = AnsibleModule(
-        argument_spec={
-            "path": {"type": "path", "required": True},
-            "content": {"type": "str", "required": True},
-            "ports": {"type": "list", "elements": "dict", "required": True},
-            "management": {"type": "str"},
-        },
+        argument_spec=ARGUMENTS,
         supports_check_mode=True,
     )
     path, content = Path(module.params["path"]), module.params["content"]
     before = path.read_text() if path.is_file() else ""
     diff = {"before": before, "after": content, "before_header": str(path), "after_header": str(path)}
-    if module.check_mode:
-        module.exit_json(changed=True, diff=diff)
+    ports = module.params["ports"]
     try:
-        apply_file(path, content, module.params["ports"], _address(module.params["management"]))
+        # The same file may not be live: somebody changed the port by hand.
+        changed = before != content or not all(is_set(port) for port in ports)
+        if changed and not module.check_mode:
+            apply_file(path, content, ports, _address(module.params["management"]))
     except (ApplyError, CommandError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=True, diff=diff)
+    module.exit_json(changed=changed, diff=diff)
 
 
 def _address(text: str | None) -> str | None:

@@ -52,14 +52,16 @@ from ..module_utils.gids import describe, find_v2
 from ..module_utils.reach import Target, reach
 from ..module_utils.sysfs import Device, read_devices
 
+ARGUMENTS: dict[str, Any] = {
+    "rails": {"type": "list", "elements": "dict", "required": True},
+    "patience": {"type": "float", "default": 10.0},
+}
+
 
 def main() -> None:
     """Look until all rails are proved or the patience ends."""
     module = AnsibleModule(
-        argument_spec={
-            "rails": {"type": "list", "elements": "dict", "required": True},
-            "patience": {"type": "float", "default": 10.0},
-        },
+        argument_spec=ARGUMENTS,
         supports_check_mode=True,
     )
     limit = time.monotonic() + module.params["patience"]

@@ -42,21 +42,24 @@ removed:
 """
 
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.runtime_archive import install, prune
 
+ARGUMENTS: dict[str, Any] = {
+    "version": {"type": "str", "required": True},
+    # Not a secret: kept out of logs for its length.
+    "archive": {"type": "str", "required": True, "no_log": True},
+    "path": {"type": "path", "default": "/usr/local/lib/twinserve"},
+}
+
 
 def main() -> None:
     """Compare, then predict or do."""
     module = AnsibleModule(
-        argument_spec={
-            "version": {"type": "str", "required": True},
-            # Not a secret: kept out of logs for its length.
-            "archive": {"type": "str", "required": True, "no_log": True},
-            "path": {"type": "path", "default": "/usr/local/lib/twinserve"},
-        },
+        argument_spec=ARGUMENTS,
         supports_check_mode=True,
     )
     root, version = Path(module.params["path"]), module.params["version"]
