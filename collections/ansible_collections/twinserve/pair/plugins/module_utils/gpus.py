@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .shell import run
+from .shell import CommandError, run
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,15 @@ def parse_processes(text: str) -> dict[str, float | None]:
 
 
 def read_gpus() -> Gpus:
-    """Ask the driver. Raises `CommandError` with its last line, e.g. library and module differ (C-10)."""
-    names, uuids, driver = parse_gpus(
-        run(["nvidia-smi", "--query-gpu=name,uuid,driver_version", "--format=csv,noheader"], timeout=20)
-    )
-    used = run(
-        ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"], timeout=20
-    )
+    """Ask the driver. Raises `CommandError` with all that it says: the reason is not in its last line (C-10)."""
+    queries = ["--query-gpu=name,uuid,driver_version", "--query-compute-apps=pid,used_memory"]
+    try:
+        gpus, used = (
+            run(["nvidia-smi", one, "--format=csv,noheader,nounits"], timeout=20) for one in queries
+        )
+    except CommandError as error:
+        raise CommandError(
+            f"nvidia-smi: {' '.join(error.said.split())}" if error.said else str(error)
+        ) from error
+    names, uuids, driver = parse_gpus(gpus)
     return Gpus(names, uuids, driver, parse_processes(used))

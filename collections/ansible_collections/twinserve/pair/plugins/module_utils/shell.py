@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 
 
 class CommandError(RuntimeError):
-    """A program was missing, took too long or ended with an error; the text names it and its last line."""
+    """A program was missing, took too long or ended with an error; the text names it and its last line.
+
+    `said` is all that it printed about the error.
+    """
+
+    def __init__(self, text: str, said: str = "") -> None:
+        super().__init__(text)
+        self.said = said
 
 
 def run(
@@ -23,9 +30,8 @@ def run(
     except subprocess.TimeoutExpired as error:
         raise CommandError(f"{argv[0]} did not answer within {timeout:.0f} s") from error
     if done.returncode:
-        raise CommandError(
-            f"{' '.join(argv[:3])}: {last_line(done.stderr or done.stdout)} (exit {done.returncode})"
-        )
+        said = done.stderr or done.stdout
+        raise CommandError(f"{' '.join(argv[:3])}: {last_line(said)} (exit {done.returncode})", said)
     return done.stdout
 
 

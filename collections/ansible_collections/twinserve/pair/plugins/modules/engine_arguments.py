@@ -64,13 +64,17 @@ def main() -> None:
     )
     parser, arguments = module.params["parser"], module.params["arguments"]
     argv = ["docker", "run", "--rm", "--network", "none", "--entrypoint", parser[0], module.params["image"]]
-    done = subprocess.run(
-        [*argv, *parser[1:], *arguments], capture_output=True, text=True, timeout=120, check=False
-    )
+    try:
+        done = subprocess.run(
+            [*argv, *parser[1:], *arguments], capture_output=True, text=True, timeout=120, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        module.fail_json(msg=f"the argument check could not run: {error}")
     if done.returncode == 0:
         module.exit_json(changed=False)
     reason = last_line(done.stderr or done.stdout)
-    if done.returncode == 125:
+    # Docker's own codes: it failed, the program cannot be run, there is no such program.
+    if done.returncode in (125, 126, 127):
         module.fail_json(msg=f"the argument check could not run: {reason}")
     module.fail_json(
         msg=f"the engine rejects these arguments: {reason}; nothing was changed. Arguments: {' '.join(arguments)}"
