@@ -34,15 +34,14 @@ def parse_processes(text: str) -> dict[str, float | None]:
 
 
 def read_gpus() -> Gpus:
-    """Ask the driver. Raises `CommandError` with all that it says: the reason is not in its last line (C-10)."""
+    """Ask the driver. Raises `CommandError` with all that it says: its last line is not the reason (C-10)."""
     queries = ["--query-gpu=name,uuid,driver_version", "--query-compute-apps=pid,used_memory"]
     try:
         gpus, used = (
             run(["nvidia-smi", one, "--format=csv,noheader,nounits"], timeout=20) for one in queries
         )
     except CommandError as error:
-        raise CommandError(
-            f"nvidia-smi: {' '.join(error.said.split())}" if error.said else str(error)
-        ) from error
+        said = " ".join(error.said.split())
+        raise CommandError(f"nvidia-smi: {said}" if said else str(error)) from error
     names, uuids, driver = parse_gpus(gpus)
     return Gpus(names, uuids, driver, parse_processes(used))

@@ -56,7 +56,7 @@ def list_snapshot(snapshot: Path) -> dict[str, int]:
 
 
 def hub_list(hf_home: str, repo: str, revision: str) -> dict[str, dict[str, Any]]:
-    """The hub's own file list as the client stored it in `trees/<sha>.json` (format 1 of huggingface_hub 2.4).
+    """The hub's own file list, as the client stored it in `trees/<sha>.json` (format 1, huggingface_hub 2.4).
 
     Empty for a client that stores none, or stores it in a way that we do not know.
     """
@@ -111,7 +111,7 @@ def snapshot_state(hf_home: str, repo: str, revision: str, manifests: Path = MAN
 
 
 def file_digest(path: Path, kind: str) -> str:
-    """Hash a file, 4 MiB at a time; a 176 GB snapshot must not pass through memory. `kind` is `sha256` or `git`."""
+    """Hash a file, 4 MiB at a time: 176 GB must not pass through memory. `kind` is `sha256` or `git`."""
     digest = hashlib.sha256() if kind == "sha256" else hashlib.sha1(b"blob %d\0" % path.stat().st_size)
     with path.open("rb") as stream:
         while chunk := stream.read(4 << 20):
@@ -130,10 +130,11 @@ def wrong_content(snapshot: Path, digests: dict[str, str]) -> list[str]:
 
 
 def transfer_list(snapshot: Path) -> list[str]:
-    """What a copy of this snapshot needs, relative to `hub/`: the payloads first, each once, then the links to them.
+    """What a copy of this snapshot needs, relative to `hub/`: the payloads, each once, then the links to them.
 
-    The links are copied as links, all hops of them, so that both layouts arrive as they are: blobs in the repository's
-    own folder, and blobs that are links into the shared store. Raises ValueError for a link that leaves `hub/`.
+    The links are copied as links, all hops of them, so that both layouts arrive as they are: blobs in the
+    repository's own folder, and blobs that are links into the shared store. Raises ValueError for a link that
+    leaves `hub/`.
     """
     hub = snapshot.parent.parent.parent
     payloads: dict[str, None] = {}

@@ -103,6 +103,7 @@ def image_faults(
         here, there = images[name], images[head]
         if here and there and here["content"] != there["content"]:
             faults.append(
-                f"{name} has other content behind {reference} than {head}: remove it there (docker image rm), run again"
+                f"{name} has other content behind {reference} than {head}: "
+                "remove it there (docker image rm), run again"
             )
     return faults
