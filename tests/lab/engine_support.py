@@ -98,7 +98,9 @@ class Machine:
 
     def switch(self, **switches: Any) -> None:
         """Set the lab's switches on this machine."""
-        (self.root / "lab/switches.json").write_text(json.dumps({"load_seconds": 0.2, **switches}))
+        new = self.root / "lab/.switches.json.new"
+        new.write_text(json.dumps({"load_seconds": 0.2, **switches}))
+        new.rename(self.root / "lab/switches.json")  # a running engine never sees half a file
 
 
 class Rank:

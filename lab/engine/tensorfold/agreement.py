@@ -34,7 +34,7 @@ COMPARED = (
 def statement(
     settings: Settings, drafter: Path | None, need: Need, fault: str | None, forced: int | None
 ) -> dict[str, Any]:
-    """What this rank tells the other; `fault`: what is wrong with its checkpoint; `forced`: a simulated window."""
+    """What a rank tells the other; `fault`: what is wrong with its weights; `forced`: a feigned window."""
     fits = need.largest_window() if forced is None else forced
     return {
         "native": NATIVE_WINDOW,

@@ -84,7 +84,8 @@ def _meet(
     window = agreement.agree(settings.rank, mine, channel.exchange(mine))
     log(
         f"CUDA rank {settings.rank} startup estimate {need.estimate(window):.2f} GiB "
-        f"within {need.budget:.2f} GiB; native {NATIVE_WINDOW}, allocated prompt/reply window {window}, cache slots {settings.cache_slots}"
+        f"within {need.budget:.2f} GiB; native {NATIVE_WINDOW}, allocated prompt/reply window {window}, "
+        f"cache slots {settings.cache_slots}"
     )
     _settings_lines(settings)
     return Started(settings, checkpoint, switches, channel, window, need, root)
