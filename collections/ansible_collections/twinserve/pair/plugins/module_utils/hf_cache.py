@@ -130,7 +130,7 @@ def wrong_content(snapshot: Path, digests: dict[str, str]) -> list[str]:
 
 
 def transfer_list(snapshot: Path) -> list[str]:
-    """What a copy of this snapshot needs, relative to `hub/`: the payloads, each once, then the links to them.
+    """What a copy of this snapshot needs, relative to `hub/`: the payloads, each once, then their links.
 
     The links are copied as links, all hops of them, so that both layouts arrive as they are: blobs in the
     repository's own folder, and blobs that are links into the shared store. Raises ValueError for a link that

@@ -9,6 +9,10 @@ from typing import Any
 from .netdevs import read_links
 from .shell import run
 
+# Each is there while its service runs.
+NM, NETWORKD = Path("/run/NetworkManager"), Path("/run/systemd/netif")
+NETPLAN = Path("/etc/netplan")
+
 
 def parse_nmcli(text: str) -> set[str]:
     """Ports NetworkManager manages, by `nmcli -t -f DEVICE,STATE device` (colons in names are escaped)."""
@@ -21,12 +25,12 @@ def parse_nmcli(text: str) -> set[str]:
 
 
 def read_network() -> dict[str, Any]:
-    """`links` by device, `managers` by device, and the `netplan` files that name them."""
+    """`links` and `owners` by port, and the `netplan` files."""
     links = read_links()
     managed: set[str] = set()
-    if shutil.which("nmcli") and Path("/run/NetworkManager").is_dir():
+    if shutil.which("nmcli") and NM.is_dir():
         managed = parse_nmcli(run(["nmcli", "-t", "-f", "DEVICE,STATE", "device"]))
-    networkd = Path("/run/systemd/netif").is_dir()
+    networkd = NETWORKD.is_dir()
     owners = {name: _owner(name, managed, networkd) for name in links}
     return {"links": links, "owners": owners, "netplan": _netplan_files()}
 
@@ -41,5 +45,5 @@ def _netplan_files() -> dict[str, str]:
     """Our own file's content, and the names of the others: their content may hold Wi-Fi passwords."""
     return {
         str(path): path.read_text() if path.name == "60-twinserve-fabric.yaml" else ""
-        for path in sorted(Path("/etc/netplan").glob("*.yaml"))
+        for path in sorted(NETPLAN.glob("*.yaml"))
     }

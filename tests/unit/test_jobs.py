@@ -1,0 +1,164 @@
+"""Long work as a transient unit: its states, its log, and what is asked of systemd."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils import jobs
+from ansible_collections.twinserve.pair.plugins.modules import job
+from fake_programs import Programs
+from module_run import run_module
+
+UNIT = "twinserve-job-pull-image.service"
+
+
+def shown(active: str, sub: str, status: int = 0) -> str:
+    return (
+        f"ActiveState={active}\nSubState={sub}\nExecMainStatus={status}\nExecMainPID=77\n"
+        "ExecMainStartTimestamp=Sun 2026-11-29 16:00:00 UTC\n"
+    )
+
+
+RUNNING, DONE = shown("active", "running"), shown("active", "exited")
+FAILED, ABSENT = shown("failed", "failed", 1), "ActiveState=inactive\nSubState=dead\nExecMainStatus=0\n"
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
+    programs = Programs(tmp_path, monkeypatch, "systemctl", "systemd-run")
+    monkeypatch.setattr(jobs, "LOGS", tmp_path / "logs")
+    programs.answer("systemctl_show", ABSENT)
+    return programs
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("pull image", UNIT),
+        ("copy spark-b Org/Model_X 9eaebb7c", "twinserve-job-copy-spark-b-org-model-x-9eaebb7c.service"),
+        ("--odd//", "twinserve-job-odd.service"),
+        ("v1.1", "twinserve-job-v1.1.service"),
+    ],
+)
+def test_any_name_becomes_a_unit_name(name: str, unit: str) -> None:
+    assert jobs.unit_name(name) == unit
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        (RUNNING, "running"),
+        (shown("activating", "start"), "running"),
+        (shown("deactivating", "stop-sigterm"), "running"),
+        (DONE, "done"),
+        (FAILED, "failed"),
+        (ABSENT, "absent"),
+        ("", "absent"),
+    ],
+)
+def test_states(programs: Programs, text: str, status: str) -> None:
+    programs.answer("systemctl_show", text)
+    assert jobs.read("pull image").status == status
+
+
+def test_a_state_has_what_people_want_to_know(tmp_path: Path, programs: Programs) -> None:
+    programs.answer("systemctl_show", FAILED)
+    (tmp_path / "logs").mkdir()
+    lines = "".join(f"line {number}\n\n" for number in range(30))
+    (tmp_path / f"logs/{UNIT}.log").write_text(lines + "10%\r99%\rno space left\n")
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store/layer").write_bytes(b"x" * 5000)
+    state = jobs.read("pull image", [str(tmp_path / "store"), str(tmp_path / "absent")])
+    assert (state.exit_code, state.pid, state.since) == (1, 77, "Sun 2026-11-29 16:00:00 UTC")
+    assert state.log[-3:] == ["10%", "99%", "no space left"]
+    assert len(state.log) == 25
+    assert state.size >= 5000
+
+
+def test_a_link_to_elsewhere_adds_no_size(tmp_path: Path) -> None:
+    big = tmp_path / "elsewhere"
+    big.write_bytes(b"x" * 1_000_000)
+    (tmp_path / "watched").mkdir()
+    (tmp_path / "watched/link").symlink_to(big)
+    assert jobs.folder_size(tmp_path / "watched") < 100_000
+
+
+def test_start_is_detached_and_has_its_own_log(tmp_path: Path, programs: Programs) -> None:
+    log = tmp_path / f"logs/{UNIT}.log"
+    log.parent.mkdir()
+    log.write_text("of an earlier job\n")
+    jobs.start("pull image", ["docker", "pull", "x y"], user="nvidia", env={"B": "2", "A": "1"})
+    assert not log.exists()
+    assert programs.calls[-1] == (
+        f"systemd-run --quiet --unit={UNIT} --property=RemainAfterExit=yes --property=Type=exec "
+        f"--property=StandardOutput=append:{log} --property=StandardError=append:{log} "
+        "--setenv=A=1 --setenv=B=2 --uid=nvidia -- docker pull x y"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [(DONE, [f"systemctl stop {UNIT}"]), (FAILED, [f"systemctl reset-failed {UNIT}"]), (RUNNING, [])],
+)
+def test_what_an_earlier_job_left_is_cleared(programs: Programs, text: str, asked: list[str]) -> None:
+    programs.answer("systemctl_show", text)
+    jobs.collect("pull image")
+    assert [call for call in programs.calls if not call.startswith("systemctl show")] == asked
+
+
+def test_m20_a_running_job_is_attached_to(programs: Programs, capsys: pytest.CaptureFixture[str]) -> None:
+    programs.answer("systemctl_show", RUNNING)
+    answer = run_module(job, capsys, name="pull image", argv=["docker", "pull", "x"], wait=0)
+    assert (answer["attached"], answer["status"]) == (True, "running")
+    assert not [call for call in programs.calls if call.startswith("systemd-run")]
+
+
+def test_m20_the_follow_up_calls_start_nothing(
+    programs: Programs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = run_module(job, capsys, name="pull image", argv=["true"], start=False, wait=0)
+    assert (answer["status"], answer["attached"]) == ("absent", False)
+    assert not [call for call in programs.calls if call.startswith("systemd-run")]
+
+
+@pytest.mark.parametrize(("after", "status"), [(DONE, "done"), (FAILED, "failed")])
+def test_a_new_job_is_started_followed_and_cleared(
+    tmp_path: Path, programs: Programs, capsys: pytest.CaptureFixture[str], after: str, status: str
+) -> None:
+    (tmp_path / "after").write_text(after)
+    swap = f'cp "{tmp_path}/after" "$NODE/answers/systemctl_show"'
+    programs.answer("systemd-run", do=swap)
+    answer = run_module(job, capsys, name="pull image", argv=["true"], env={"N": 1}, wait=5)
+    assert (answer["failed"], answer["changed"], answer["status"]) == (False, True, status)
+    assert "--setenv=N=1" in next(call for call in programs.calls if call.startswith("systemd-run"))
+    assert programs.calls[-1].split()[1] in ("stop", "reset-failed")
+
+
+def test_a_job_that_cannot_start_says_why(programs: Programs, capsys: pytest.CaptureFixture[str]) -> None:
+    programs.answer("systemd-run", "Failed to start transient service unit: no such user\n", 1)
+    answer = run_module(job, capsys, name="pull image", argv=["true"], user="nobody-there")
+    assert answer["failed"]
+    assert "pull image: systemd-run" in answer["msg"]
+    assert "no such user" in answer["msg"]
+
+
+def test_check_mode_asks_nothing(programs: Programs, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_module(job, capsys, check=True, name="pull image", argv=["true"])["changed"]
+    assert programs.calls == []
+
+
+def test_the_store_is_measured_once_a_call(
+    tmp_path: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs.answer("systemctl_show", RUNNING)
+    measured: list[Path] = []
+
+    def measure(path: Path) -> int:
+        measured.append(path)
+        return 0
+
+    monkeypatch.setattr(jobs, "folder_size", measure)
+    jobs.wait("pull image", 0.5, [os.fspath(tmp_path)])
+    assert measured == [tmp_path]

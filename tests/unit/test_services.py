@@ -1,0 +1,35 @@
+"""Our units as systemd shows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils.services import parse_show, read_services
+from fake_programs import Programs
+
+SHOWN = """Id=twinserve.service
+ActiveState=active
+StatusText=serving: 2 rails = all
+
+Id=twinserve-rank.service
+ActiveState=inactive
+"""
+
+
+def test_one_block_a_unit() -> None:
+    first, second = parse_show(SHOWN)
+    assert first["StatusText"] == "serving: 2 rails = all"
+    assert second == {"Id": "twinserve-rank.service", "ActiveState": "inactive"}
+    assert parse_show("\n\n") == []
+
+
+def test_both_units_are_asked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = Programs(tmp_path, monkeypatch, "systemctl")
+    programs.answer("systemctl_show", SHOWN)
+    assert {name: unit["ActiveState"] for name, unit in read_services().items()} == {
+        "twinserve.service": "active",
+        "twinserve-rank.service": "inactive",
+    }
+    (call,) = programs.calls
+    assert call.startswith("systemctl show twinserve.service twinserve-rank.service --property Id,LoadState,")
