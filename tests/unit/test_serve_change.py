@@ -1,0 +1,110 @@
+"""What must happen so that the pair serves what is configured, and what may wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils.managed_files import UNITS, fingerprint
+from ansible_collections.twinserve.pair.plugins.module_utils.serve_change import missing_parts, plan
+
+PLAN = {"path": "/etc/twinserve/rank.json", "content": "plan", "mode": "0644"}
+UNIT = {"path": f"{UNITS}/twinserve-rank.service", "content": "unit", "mode": "0644"}
+WANTED = [PLAN, UNIT]
+
+
+def node(
+    *,
+    rank: str = "active",
+    supervisor: str = "active",
+    enabled: str = "enabled",
+    state: str | None = "serving",
+    digest: str = "new",
+    stale: bool = False,
+    lacking: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """A head; by default it serves the configuration `new` and has both files."""
+    files = {one["path"]: fingerprint(one["content"], one["mode"]) for one in WANTED}
+    reload = {"NeedDaemonReload": "yes" if stale else "no"}
+    return {
+        "files": {path: known for path, known in files.items() if path not in lacking},
+        "services": {
+            "twinserve.service": {"ActiveState": supervisor, "UnitFileState": enabled, **reload},
+            "twinserve-rank.service": {"ActiveState": rank, **reload},
+        },
+        "state": {"state": state, "digest": digest} if state else None,
+    }
+
+
+NOTHING = {"needed": False, "stop": False, "write": [], "reload": False, "units_wait": False, "start": False}
+IDLE = {"rank": "inactive", "supervisor": "inactive", "enabled": "disabled", "state": None}
+BARE = {**IDLE, "lacking": (PLAN["path"], UNIT["path"])}
+
+
+@pytest.mark.parametrize(
+    ("changes", "restart", "does"),
+    [
+        ({}, False, {}),
+        ({}, True, {"stop": True, "start": True}),
+        (
+            {"digest": "old", "lacking": (PLAN["path"],)},
+            False,
+            {"stop": True, "start": True, "write": [PLAN]},
+        ),
+        (BARE, False, {"start": True, "write": WANTED, "reload": True}),
+        (IDLE, False, {"start": True}),
+        ({"state": "down"}, False, {"start": True}),
+        ({"state": "loading"}, False, {"start": True}),
+        ({"enabled": "disabled"}, False, {"start": True}),
+        ({"lacking": (PLAN["path"],)}, False, {"write": [PLAN]}),
+        ({"supervisor": "failed", "rank": "inactive"}, False, {"start": True}),
+        ({"rank": "inactive", "state": "down", "stale": True}, False, {"start": True, "reload": True}),
+    ],
+)
+def test_what_happens(changes: dict[str, Any], restart: bool, does: dict[str, Any]) -> None:
+    head = node(**changes)
+    expected = NOTHING | does
+    expected["needed"] = bool(does)
+    assert plan(head, WANTED, head, "new", restart) == expected
+
+
+def test_c11_a_changed_unit_waits_while_the_rank_runs() -> None:
+    head = node(lacking=(UNIT["path"],))
+    assert plan(head, WANTED, head, "new", False) == NOTHING | {"units_wait": True, "needed": True}
+    assert plan(node(stale=True), WANTED, node(stale=True), "new", False) == NOTHING
+
+
+def test_c11_a_changed_unit_is_written_when_the_pair_stops_anyway() -> None:
+    head = node(lacking=(UNIT["path"],), digest="old")
+    does = plan(head, WANTED, head, "new", False)
+    assert (does["stop"], does["write"], does["reload"], does["units_wait"]) == (True, [UNIT], True, False)
+
+
+def test_l13_a_change_on_the_worker_alone_restarts_the_pair_by_its_digest() -> None:
+    worker, head = node(lacking=(PLAN["path"],)), node(digest="old")
+    assert plan(worker, WANTED, head, "new", False)["stop"]
+
+
+def test_an_orphan_of_a_dead_supervisor_keeps_its_unit_until_the_start() -> None:
+    head = node(supervisor="failed", digest="old", lacking=(PLAN["path"], UNIT["path"]))
+    does = plan(head, WANTED, head, "new", False)
+    assert (does["start"], does["stop"], does["write"], does["reload"]) == (True, False, [PLAN], False)
+
+
+@pytest.mark.parametrize(
+    ("image", "complete", "missing"),
+    [
+        (True, True, []),
+        (False, True, ["the image"]),
+        (True, False, ["o/m"]),
+        (False, False, ["the image", "o/m"]),
+    ],
+)
+def test_what_is_missing_is_named(image: bool, complete: bool, missing: list[str]) -> None:
+    snapshots = [{"repo": "o/m", "revision": "1"}]
+    seen = {
+        "hf": {"snapshots": {"o/m@1": {"complete": complete}}},
+        "image": {"content": "x"} if image else None,
+    }
+    assert missing_parts(seen, snapshots) == missing
+    assert missing_parts({"hf": None, "image": {"content": "x"}}, snapshots) == ["o/m"]
