@@ -1,12 +1,14 @@
-"""/proc/meminfo of a host, and whose process is the engine's."""
+"""/proc/meminfo of a host, and what an engine holds of it."""
 
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
 
 import pytest
+from twinlab.layout import Host
 from twinlab.machine import meminfo
-from twinlab.machine.simulator import is_engine
+from twinlab.machine.simulator import engine_gib
 
 REAL = (
     "MemTotal:       24689640 kB\nMemFree:          123456 kB\nMemAvailable:   20000000 kB\nBuffers:  1 kB\n"
@@ -44,19 +46,14 @@ def test_available(setting: float, engine: float, left: float) -> None:
     assert meminfo.available(setting, engine) == pytest.approx(left)
 
 
-@pytest.mark.parametrize(
-    ("command", "engine"),
-    [
-        ("tensorfold serve /model --tp 2", True),
-        ("/usr/bin/python3 /usr/local/bin/tensorfold serve /model", True),
-        ("python3 -m tensorfold serve /model", True),
-        ("docker run --rm image tensorfold serve /model", False),
-        ("/usr/bin/docker run tensorfold serve", False),
-        ("/sbin/docker-init -- tensorfold serve /model", False),
-        ("sudo docker run x tensorfold serve", False),
-        ("tensorfold info", False),
-        ("sshd: nvidia", False),
-    ],
-)
-def test_only_the_engine_itself_holds_memory(command: str, engine: bool) -> None:
-    assert is_engine([word.encode() for word in command.split(" ")]) is engine
+def test_an_engines_figure_counts_only_while_it_lives(tmp_path: Path) -> None:
+    host = Host(name="x-a", number=1, folder=tmp_path, cgroup="", netns="")
+    host.engine.mkdir()
+    assert engine_gib(host) == 0
+    figure = host.engine / "gpu.json"
+    figure.write_text('{"gib": 88.09, "rank": 0}')
+    assert engine_gib(host) == 0
+    with figure.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert engine_gib(host) == 88.09
+    assert engine_gib(host) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -11,7 +12,6 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from .. import cgroups
 from ..hardware import MEMORY_AVAILABLE_GIB, PORTS
 from ..layout import Host, Lab, check_name, state_root
 from ..network import ip_json, namespaces
@@ -19,35 +19,25 @@ from ..ownership import remembered_network
 from . import cables, meminfo
 from .sysfs import PortTree
 
-_TICK = 0.5  # seconds between looks at what sends no events: the engine's memory, the cables' flags
-
-
-def is_engine(words: list[bytes]) -> bool:
-    """Whether a command line is the engine's own, and not that of a client or launcher which names it."""
-    if Path(words[0].decode(errors="replace")).name.startswith(("docker", "sudo")):
-        return False
-    return b"serve" in words and any(b"tensorfold" in word for word in words[:3])
-
-
-def engine_runs(host: Host) -> bool:
-    """Whether a process of the host is the engine, by its command line."""
-    for pid in cgroups.pids(host.cgroup):
-        try:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if is_engine(words):
-            return True
-    return False
+_TICK = 0.2  # seconds between looks at what sends no events: the engine's memory, the cables' flags
 
 
 def engine_gib(host: Host) -> float:
-    """GiB that the engine of a host holds: what it wrote, and nothing once it is gone."""
+    """GiB that the engine of a host holds: what it wrote, and nothing once it is gone.
+
+    It locks the file as long as it lives, so what a killed one left behind does not count.
+    """
     try:
-        held = float(json.loads((host.engine / "gpu.json").read_text()).get("gib", 0))
+        with (host.engine / "gpu.json").open("rb") as file:
+            held = float(json.load(file).get("gib", 0))
+            if held > 0:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return 0.0
+    except BlockingIOError:
+        return held
     except (FileNotFoundError, ValueError, AttributeError):  # no engine yet, or it is just writing
-        return 0.0
-    return held if held > 0 and engine_runs(host) else 0.0
+        pass
+    return 0.0
 
 
 def update_memory(host: Host, real: str) -> None:
