@@ -99,7 +99,7 @@ class Machine:
     def switch(self, **switches: Any) -> None:
         """Set the lab's switches on this machine."""
         new = self.root / "lab/.switches.json.new"
-        new.write_text(json.dumps({"load_seconds": 0.2, **switches}))
+        new.write_text(json.dumps({"import_seconds": 0, "load_seconds": 0.2, **switches}))
         new.rename(self.root / "lab/switches.json")  # a running engine never sees half a file
 
 

@@ -444,5 +444,19 @@ def test_the_gpu_figure_grows_and_tells_a_live_process_from_a_dead_one(pair: Pai
     assert subprocess.run(locked, check=False).returncode == 1
     zero.process.kill()
     zero.wait()
-    assert figure.exists()
+    assert json.loads(figure.read_text())["gib"] == 88.09
     assert subprocess.run(locked, check=False).returncode == 0
+
+
+def test_a_figure_left_behind_is_gone_before_the_memory_is_looked_at(pair: Pair) -> None:
+    figure = pair.machines[0].root / "lab/gpu.json"
+    figure.write_text('{"gib": 88.09, "rank": 0}')
+    zero = pair.start(0)
+    zero.until("loading ")
+    assert json.loads(figure.read_text())["gib"] == 0
+
+
+def test_one_gpu_holds_one_engine(pair: Pair) -> None:
+    pair.start(0).until("loading ")
+    second = pair.start(0)
+    assert second.wait() == 1 and "CUDA out of memory: another engine holds this GPU" in second.log()

@@ -9,10 +9,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 LENGTH = 64
+LOOKS = 10
 
 
 def require_gpu(env: Mapping[str, str], root: Path) -> None:
@@ -24,17 +26,26 @@ def require_gpu(env: Mapping[str, str], root: Path) -> None:
 
 
 class GpuFigure:
-    """GiB in use by this rank, for the lab to show; without a /lab directory nothing is written."""
+    """GiB in use by this rank, for the lab to show; without a /lab directory nothing is written.
+
+    RuntimeError if another engine of this machine lives.
+    """
 
     def __init__(self, directory: Path, rank: int) -> None:
         self.path = directory / "gpu.json"
         self.rank = rank
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644) if directory.is_dir() else None
-        if self._file is not None:
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise RuntimeError("CUDA out of memory: another engine holds this GPU") from None
+        self._file: int | None = None
+        if directory.is_dir():
+            if _is_held(self.path):
+                raise RuntimeError("CUDA out of memory: another engine holds this GPU")
+            self._take(directory / ".gpu.json.new")
+
+    def _take(self, fresh: Path) -> None:
+        """Put a locked file that says 0 in the place of whatever a killed process left there."""
+        self._file = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        self.show(0.0)
+        fresh.rename(self.path)
 
     def show(self, gib: float) -> None:
         """Write the figure."""
@@ -48,3 +59,17 @@ class GpuFigure:
             self.path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = None
+
+
+def _is_held(path: Path) -> bool:
+    """Whether a live process holds the figure; the lab's own short looks do not count."""
+    for _ in range(LOOKS):
+        try:
+            with path.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            time.sleep(0.05)
+    return True

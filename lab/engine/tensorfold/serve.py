@@ -55,6 +55,7 @@ def serve(arguments: argparse.Namespace, env: Mapping[str, str], root: Path) -> 
     require_gpu(env, root)
     gpu = GpuFigure(root / "lab", settings.rank)
     try:
+        time.sleep(switches.get("import_seconds"))  # until then the lab has taken back what was held before
         log(f"loading {settings.name}: GLM-5.3-Flash (glm5_next) on CUDA, rank {settings.rank} of 2")
         log("note: EXL3 checkpoints are experimental")
         began = time.monotonic()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 DEFAULTS: dict[str, Any] = {
+    "import_seconds": 0.6,
     "load_seconds": 1.0,
     "rendezvous_wait_s": 600.0,
     "roce_wait_s": 20.0,
