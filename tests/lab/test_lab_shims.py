@@ -101,7 +101,7 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder, proc = tmp_path / "lab", tmp_path / "proc"
     folder.mkdir()
     for pid, command in (
-        ("7", "docker run x tensorfold serve"),
+        ("7", "docker run tensorfold serve"),
         ("42", "python3 /bin/tensorfold serve /model"),
     ):
         (proc / pid).mkdir(parents=True)
@@ -138,3 +138,21 @@ def test_no_engine_no_processes(loaded: Path, content: str | None) -> None:
         (loaded / "gpu.json").write_text(content)
     assert smi.main(["--query-compute-apps=pid,used_memory", "--format=csv,noheader"]) == ("", 0)
     assert "No running processes found" in smi.main([])[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "engine"),
+    [
+        ("tensorfold serve /model --tp 2", True),
+        ("/usr/bin/python3 /usr/local/bin/tensorfold serve /model", True),
+        ("python3 -m tensorfold serve /model", True),
+        ("docker run --rm image tensorfold serve /model", False),
+        ("/usr/bin/docker run tensorfold serve", False),
+        ("/sbin/docker-init -- tensorfold serve /model", False),
+        ("sudo docker run x tensorfold serve", False),
+        ("tensorfold info", False),
+        ("sshd: nvidia", False),
+    ],
+)
+def test_only_the_engine_itself_is_shown_as_the_process_on_the_gpu(command: str, engine: bool) -> None:
+    assert smi.is_engine([word.encode() for word in command.split(" ")]) is engine
