@@ -29,28 +29,36 @@ def call(url: str, body: dict[str, Any] | None = None, timeout: float = 180.0) -
     return text
 
 
+def call_json(url: str, body: dict[str, Any] | None = None, timeout: float = 180.0) -> dict[str, Any]:
+    """The same, for an answer that is a JSON object."""
+    text = call(url, body, timeout)
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise ApiError(f"{url} answered something else than a JSON object: {text[:300]!r}")
+    return answer
+
+
 def check(base: str, served_name: str, prompt: str, extra: dict[str, Any], max_tokens: int) -> dict[str, Any]:
     """Ask for models, one chat and metrics; return the answer and what the server says of itself."""
-    models = [one["id"] for one in json.loads(call(f"{base}/v1/models", timeout=10))["data"]]
+    models = [str(one.get("id")) for one in call_json(f"{base}/v1/models", timeout=10).get("data", [])]
     if served_name not in models:
         raise ApiError(f"{base}/v1/models lists {', '.join(models) or 'nothing'} instead of {served_name}")
-    body = {
-        "model": served_name,
-        "messages": [{"role": "user", "content": prompt}],
-        "max_tokens": max_tokens,
-        **extra,
-    }
+    body = {"model": served_name, "messages": [{"role": "user", "content": prompt}], "max_tokens": max_tokens}
     began = time.monotonic()
-    reply = json.loads(call(f"{base}/v1/chat/completions", body))
-    answer = (reply["choices"][0]["message"].get("content") or "").strip()
+    reply = call_json(f"{base}/v1/chat/completions", {**body, **extra})
+    choice = (reply.get("choices") or [{}])[0]
+    answer = (choice.get("message", {}).get("content") or "").strip()
     if not answer:
         raise ApiError(f"{base}/v1/chat/completions gave an empty answer to {prompt!r}")
+    seconds = round(time.monotonic() - began, 2)
     if "_total" not in call(f"{base}/metrics", timeout=10):
         raise ApiError(f"{base}/metrics shows no counters")
-    health = json.loads(call(f"{base}/health", timeout=10) or "{}")
     return {
         "models": models,
         "answer": answer,
-        "seconds": round(time.monotonic() - began, 2),
-        "health": health,
+        "seconds": seconds,
+        "health": call_json(f"{base}/health", timeout=10),
     }

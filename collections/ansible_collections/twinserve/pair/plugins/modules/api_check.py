@@ -83,8 +83,8 @@ def main() -> None:
         found = check(
             given["base"], given["served_name"], given["prompt"], given["extra"], given["max_tokens"]
         )
-    except (ApiError, ValueError, KeyError, IndexError) as error:
-        module.fail_json(msg=str(error) or repr(error))
+    except ApiError as error:
+        module.fail_json(msg=str(error))
     module.exit_json(changed=False, **found)
 
 

@@ -1,0 +1,167 @@
+"""Starting and stopping the pair through its supervisor, and when waiting longer brings nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils import pair_state
+from ansible_collections.twinserve.pair.plugins.modules import pair_service
+from fake_programs import Programs
+from module_run import run_module
+
+ENABLE = ["systemctl", "--quiet", "enable", "twinserve.service"]
+START, RESTART, STOP = (["systemctl", verb, "twinserve.service"] for verb in ("start", "restart", "stop"))
+DISABLE = ["systemctl", "--quiet", "disable", "twinserve.service"]
+UP, OFF = {"ActiveState": "active", "UnitFileState": "enabled"}, {"ActiveState": "inactive"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "unit", "state", "commands"),
+    [
+        ("started", OFF, None, [ENABLE, START]),
+        ("started", {"ActiveState": "inactive", "UnitFileState": "enabled"}, None, [START]),
+        ("started", UP, {"state": "serving", "digest": "new"}, []),
+        ("started", UP, {"state": "loading", "digest": "new"}, []),
+        ("started", UP, {"state": "serving", "digest": "old"}, [RESTART]),
+        ("started", UP, {"state": "down", "digest": "new"}, [RESTART]),
+        ("started", UP, None, [RESTART]),
+        ("started", {"ActiveState": "active"}, {"state": "serving", "digest": "new"}, [ENABLE]),
+        ("started", {"ActiveState": "failed"}, {"state": "serving", "digest": "new"}, [ENABLE, START]),
+        ("restarted", UP, {"state": "serving", "digest": "new"}, [RESTART]),
+        ("restarted", OFF, None, [ENABLE, RESTART]),
+        ("stopped", UP, {"state": "serving", "digest": "new"}, [DISABLE, STOP]),
+        ("stopped", {"ActiveState": "activating"}, None, [STOP]),
+        ("stopped", OFF, None, []),
+        ("followed", OFF, None, []),
+    ],
+)
+def test_commands(
+    wanted: str, unit: dict[str, str], state: dict[str, object] | None, commands: list[list[str]]
+) -> None:
+    assert pair_service.plan(wanted, unit, state, "new") == commands
+
+
+@pytest.mark.parametrize(
+    ("state", "digest", "settled"),
+    [
+        ({"state": "serving", "digest": "new"}, "new", True),
+        ({"state": "down", "digest": "new"}, "new", True),
+        ({"state": "serving", "digest": "old"}, "new", False),
+        ({"state": "loading", "digest": "new"}, "new", False),
+        ({"state": "serving", "digest": "old"}, None, True),
+        ({}, None, False),
+        (None, None, False),
+    ],
+)
+def test_settled(state: dict[str, Any] | None, digest: str | None, settled: bool) -> None:
+    assert pair_state.is_settled(state, digest) is settled
+
+
+class Head:
+    """A head with a supervisor's state file and answers of systemd."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.programs = Programs(folder, monkeypatch, "systemctl")
+        self.path = folder / "state.json"
+        for module in (pair_state, pair_service):
+            monkeypatch.setattr(module, "STATE", self.path)
+        monkeypatch.setattr(pair_service, "read_state", lambda: pair_state.read_state(self.path))
+        monkeypatch.setattr(
+            pair_service,
+            "wait_state",
+            lambda digest, seconds: pair_state.wait_state(digest, seconds, self.path),
+        )
+
+    def units(self, supervisor: str, rank: str, enabled: str = "enabled") -> None:
+        blocks = (("twinserve", supervisor, enabled), ("twinserve-rank", rank, "static"))
+        self.programs.answer(
+            "systemctl_show",
+            "\n".join(
+                f"Id={name}.service\nActiveState={active}\nUnitFileState={file}\n"
+                for name, active, file in blocks
+            ),
+        )
+
+    def state(self, state: str, digest: str) -> str:
+        text = json.dumps({"state": state, "digest": digest})
+        self.path.write_text(text)
+        return text
+
+    @property
+    def acts(self) -> list[str]:
+        return [call for call in self.programs.calls if not call.startswith("systemctl show")]
+
+
+@pytest.fixture
+def head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Head:
+    return Head(tmp_path, monkeypatch)
+
+
+def test_a_start_waits_for_the_new_answer_and_not_for_the_old(
+    head: Head, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head.units("inactive", "inactive", "disabled")
+    head.state("serving", "new")
+    asked = run_module(pair_service, capsys, state="started", digest="new", wait=0)
+    assert (asked["changed"], asked["settled"], asked["pair"]) == (True, False, {})
+    assert head.acts == ["systemctl --quiet enable twinserve.service", "systemctl start twinserve.service"]
+    assert asked["diff"] == {"before": "pair: stopped\n", "after": "pair: serving\n"}
+    state = json.dumps({"state": "serving", "digest": "new"})
+    head.programs.answer("systemctl_start", do=f"echo '{state}' > {head.path}")
+    assert run_module(pair_service, capsys, state="started", digest="new", wait=5)["settled"]
+
+
+def test_a_pair_that_serves_this_is_left_alone(head: Head, capsys: pytest.CaptureFixture[str]) -> None:
+    head.units("active", "active")
+    head.state("serving", "new")
+    answer = run_module(pair_service, capsys, state="started", digest="new", wait=0)
+    assert (answer["changed"], answer["settled"], head.acts) == (False, True, [])
+
+
+def test_check_mode_predicts_and_touches_nothing(head: Head, capsys: pytest.CaptureFixture[str]) -> None:
+    head.units("active", "active")
+    before = head.state("serving", "old")
+    answer = run_module(pair_service, capsys, check=True, state="started", digest="new", wait=0)
+    assert (answer["changed"], head.acts, head.path.read_text()) == (True, [], before)
+    assert answer["diff"] == {"before": "pair: serving\n", "after": "pair: serving\n"}
+
+
+@pytest.mark.parametrize(
+    ("supervisor", "rank", "acts"),
+    [
+        ("active", "active", ["--quiet disable twinserve.service", "stop twinserve.service"]),
+        ("failed", "active", ["--quiet disable twinserve.service", "stop twinserve-rank.service"]),
+        ("inactive", "inactive", ["--quiet disable twinserve.service"]),
+    ],
+)
+def test_l01_stopped_leaves_no_rank_behind_a_dead_supervisor(
+    head: Head, capsys: pytest.CaptureFixture[str], supervisor: str, rank: str, acts: list[str]
+) -> None:
+    head.units(supervisor, rank)
+    answer = run_module(pair_service, capsys, state="stopped")
+    assert answer["changed"]
+    assert head.acts == [f"systemctl {act}" for act in acts]
+
+
+def test_a_unit_that_does_not_start_is_told(head: Head, capsys: pytest.CaptureFixture[str]) -> None:
+    head.units("inactive", "inactive")
+    head.programs.answer("systemctl_start", "Job for twinserve.service failed.\n", 1)
+    answer = run_module(pair_service, capsys, state="started", digest="new", wait=0)
+    assert answer["failed"]
+    assert "Job for twinserve.service failed." in answer["msg"]
+
+
+def test_waiting_ends_when_the_state_settles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state.json"
+    naps: list[float] = []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        path.write_text(json.dumps({"state": "serving" if len(naps) > 2 else "loading", "digest": "new"}))
+
+    monkeypatch.setattr("time.sleep", nap)
+    assert pair_state.wait_state("new", 600, path) == {"state": "serving", "digest": "new"}
+    assert len(naps) == 3
