@@ -38,9 +38,9 @@ def snapshot_folder(hf_home: str, repo: str, revision: str) -> Path:
     return repo_folder(hf_home, repo) / "snapshots" / revision
 
 
-def manifest_path(repo: str, revision: str, root: Path = MANIFESTS) -> Path:
+def manifest_path(repo: str, revision: str) -> Path:
     """Where a node notes what a verified snapshot holds."""
-    return root / f"{repo.replace('/', '--')}@{revision}.json"
+    return MANIFESTS / f"{repo.replace('/', '--')}@{revision}.json"
 
 
 def walk(snapshot: Path) -> Iterator[tuple[str, Path]]:
@@ -51,8 +51,13 @@ def walk(snapshot: Path) -> Iterator[tuple[str, Path]]:
 
 
 def list_snapshot(snapshot: Path) -> dict[str, int]:
-    """Path in the snapshot -> size in bytes, links followed. FileNotFoundError for a link into nothing."""
-    return {name: path.stat().st_size for name, path in walk(snapshot)}
+    """Path in the snapshot -> size in bytes, links followed; a link into nothing has -1, as no file has."""
+    return {name: path.stat().st_size if path.exists() else -1 for name, path in walk(snapshot)}
+
+
+def unfinished(hf_home: str, repo: str) -> list[str]:
+    """Downloads of this repository that were begun and not ended, of whatever revision (M-05)."""
+    return sorted(path.name for path in (repo_folder(hf_home, repo) / "blobs").glob("*.incomplete"))
 
 
 def hub_list(hf_home: str, repo: str, revision: str) -> dict[str, dict[str, Any]]:
@@ -98,9 +103,9 @@ def differences(snapshot: Path, expected: dict[str, int]) -> list[str]:
     return wrong
 
 
-def snapshot_state(hf_home: str, repo: str, revision: str, manifests: Path = MANIFESTS) -> SnapshotState:
+def snapshot_state(hf_home: str, repo: str, revision: str) -> SnapshotState:
     """Compare the snapshot with its manifest by size."""
-    noted = manifest_path(repo, revision, manifests)
+    noted = manifest_path(repo, revision)
     if not noted.is_file():
         return SnapshotState(False, "not verified on this node yet", 0, 0)
     expected: dict[str, int] = json.loads(noted.read_text())["files"]
@@ -125,7 +130,9 @@ def wrong_content(snapshot: Path, digests: dict[str, str]) -> list[str]:
     for name, wanted in sorted(digests.items()):
         kind, _, value = wanted.partition(":")
         if file_digest(snapshot / name, kind) != value:
-            wrong.append(f"{name} {'sha256' if kind == 'sha256' else 'content'} differs")
+            # The client takes a file that is there for good: it must go before it can be fetched again.
+            says = "sha256" if kind == "sha256" else "content"
+            wrong.append(f"{name} {says} differs: remove {(snapshot / name).resolve()} and run again")
     return wrong
 
 

@@ -9,7 +9,7 @@ short_description: Verify a model snapshot in a Hugging Face cache
 description:
   - The download program says success even for content that is wrong, and for some downloads that are incomplete.
   - Checks that each file is there with its size (and, when asked, its SHA-256), then writes a manifest on the node.
-  - A snapshot counts as whole on a node only with such a manifest.
+  - A snapshot counts as whole on a node only with such a manifest; one that is not whole loses it.
 author: [The Twinserve developers]
 options:
   hf_home:
@@ -87,26 +87,39 @@ def main() -> None:
         supports_check_mode=True,
     )
     given = module.params
-    snapshot = hf_cache.snapshot_folder(given["hf_home"], given["repo"], given["revision"])
-    manifest = given["expected"] or hf_cache.manifest_from_disk(
-        given["hf_home"], given["repo"], given["revision"]
-    )
-    wrong = hf_cache.differences(snapshot, manifest["files"])
-    if given["verify"] == "sha256" and not wrong:
-        wrong = hf_cache.wrong_content(snapshot, manifest["digests"])
+    home, repo, revision = given["hf_home"], given["repo"], given["revision"]
+    snapshot = hf_cache.snapshot_folder(home, repo, revision)
+    noted = hf_cache.manifest_path(repo, revision)
+    try:
+        manifest = given["expected"] or hf_cache.manifest_from_disk(home, repo, revision)
+        wrong = _wrong(snapshot, manifest, given["verify"])
+        if not wrong and not manifest["digests"] and not given["expected"]:
+            # What is on disk is all that we know: files that are not linked yet would not be missed.
+            wrong = [f"{name} is unfinished" for name in hf_cache.unfinished(home, repo)]
+    except (OSError, ValueError) as error:
+        module.fail_json(msg=f"{repo}@{revision[:8]} cannot be verified: {error}")
     if wrong or not manifest["files"]:
+        if not module.check_mode:
+            noted.unlink(missing_ok=True)
         names = "; ".join(wrong[:3]) or "no file at all"
-        module.fail_json(msg=f"{given['repo']}@{given['revision'][:8]} incomplete: {len(wrong)} of "
-                             f"{len(manifest['files'])} files ({names})", wrong=wrong)  # fmt: skip
-    noted = hf_cache.manifest_path(given["repo"], given["revision"])
+        count = f"{len(wrong)} of {len(manifest['files'])} files"
+        module.fail_json(msg=f"{repo}@{revision[:8]} incomplete: {count} ({names})", wrong=wrong)
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     changed = not noted.is_file() or noted.read_text() != text
     if changed and not module.check_mode:
         noted.parent.mkdir(parents=True, exist_ok=True)
         noted.write_text(text)
     if given["list_for"] and not module.check_mode:
-        _note_list(snapshot, list_file(given["repo"], given["list_for"]))
+        _note_list(snapshot, list_file(repo, given["list_for"]))
     module.exit_json(changed=changed, manifest=manifest, size=sum(manifest["files"].values()))
+
+
+def _wrong(snapshot: Path, manifest: dict[str, Any], verify: str) -> list[str]:
+    """Files that are missing or have another size; with all sizes right, those with other bytes when asked."""
+    wrong = hf_cache.differences(snapshot, manifest["files"])
+    if wrong or verify == "size":
+        return wrong
+    return hf_cache.wrong_content(snapshot, manifest["digests"])
 
 
 def _note_list(snapshot: Path, target: str) -> None:

@@ -1,0 +1,191 @@
+"""Is a pinned snapshot whole, and what makes it up: in both layouts of the cache."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils import hf_cache, model_transfer
+from ansible_collections.twinserve.pair.plugins.modules import hf_snapshot
+from hub_cache import FILES, LARGE, REPO, REVISION, fill, git_hash, sha256
+from module_run import run_module
+
+SIZES = {name: len(data) for name, data in FILES.items()}
+FIRST, SECOND = LARGE
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache root, with what the module writes elsewhere brought below the same folder."""
+    monkeypatch.setattr(hf_cache, "MANIFESTS", tmp_path / "manifests")
+    monkeypatch.setattr(model_transfer, "LISTS", str(tmp_path / "lists"))
+    return tmp_path / "hf"
+
+
+def verify(capsys: pytest.CaptureFixture[str], home: Path, **more: Any) -> dict[str, Any]:
+    return run_module(hf_snapshot, capsys, hf_home=str(home), repo=REPO, revision=REVISION, **more)
+
+
+def complete(home: Path) -> hf_cache.SnapshotState:
+    return hf_cache.snapshot_state(str(home), REPO, REVISION)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_both_layouts_list_alike(home: Path, shared: bool) -> None:
+    snapshot = fill(home, shared=shared)
+    assert hf_cache.list_snapshot(snapshot) == SIZES
+    assert [name for name, _ in hf_cache.walk(snapshot)] == sorted(FILES)
+
+
+def test_the_hubs_list_has_sizes_and_digests(home: Path) -> None:
+    fill(home)
+    manifest = hf_cache.manifest_from_disk(str(home), REPO, REVISION)
+    assert manifest["files"] == SIZES
+    assert manifest["digests"] == {
+        name: f"sha256:{sha256(data)}" if name in LARGE else f"git:{git_hash(data)}"
+        for name, data in FILES.items()
+    }
+
+
+@pytest.mark.parametrize("tree", ['{"format_version": 2, "files": {}}', None])
+def test_without_a_list_that_we_know_the_disk_is_all_there_is(home: Path, tree: str | None) -> None:
+    fill(home, tree=False)
+    if tree:
+        path = home / f"hub/models--o--n/trees/{REVISION}.json"
+        path.parent.mkdir()
+        path.write_text(tree)
+    assert hf_cache.manifest_from_disk(str(home), REPO, REVISION) == {"files": SIZES, "digests": {}}
+
+
+def test_a_full_folder_counts_only_once_it_was_verified(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(home)
+    assert complete(home) == hf_cache.SnapshotState(False, "not verified on this node yet", 0, 0)
+    predicted = verify(capsys, home, check=True)
+    assert predicted["changed"]
+    assert not complete(home).complete
+    noted = verify(capsys, home)
+    assert (noted["changed"], noted["size"]) == (True, sum(SIZES.values()))
+    assert complete(home) == hf_cache.SnapshotState(True, "", len(FILES), sum(SIZES.values()))
+    assert not verify(capsys, home)["changed"]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_m05_a_download_that_said_success_and_is_incomplete(
+    home: Path, capsys: pytest.CaptureFixture[str], shared: bool
+) -> None:
+    snapshot = fill(home, shared=shared)
+    (snapshot / SECOND).unlink()
+    (home / "hub/models--o--n/blobs/abc.incomplete").write_bytes(b"x")
+    answer = verify(capsys, home)
+    assert answer["msg"] == f"o/n@9eaebb7c incomplete: 1 of 4 files ({SECOND} is missing)"
+    assert not complete(home).complete
+
+
+def test_m05_without_the_hubs_list_unfinished_downloads_are_looked_for(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = fill(home, tree=False)
+    (snapshot / SECOND).unlink()
+    (home / "hub/models--o--n/blobs/abc.incomplete").write_bytes(b"x")
+    assert "abc.incomplete is unfinished" in verify(capsys, home)["msg"]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("tree", [False, True])
+def test_m01_links_without_weights_are_no_files(
+    home: Path, capsys: pytest.CaptureFixture[str], shared: bool, tree: bool
+) -> None:
+    snapshot = fill(home, shared=shared, tree=tree)
+    (snapshot / FIRST).resolve().unlink()
+    assert f"1 of 4 files ({FIRST} is missing)" in verify(capsys, home)["msg"]
+
+
+def test_m01_the_worker_must_have_what_the_head_has(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    snapshot = fill(home, tree=False)
+    (snapshot / FIRST).resolve().write_bytes(b"short")
+    expected = {"files": SIZES, "digests": {}}
+    answer = verify(capsys, home, expected=expected)
+    assert answer["wrong"] == [f"{FIRST} has 5 bytes instead of {SIZES[FIRST]}"]
+
+
+def test_an_absent_snapshot_has_no_file_at_all(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert verify(capsys, home)["msg"] == "o/n@9eaebb7c incomplete: 0 of 0 files (no file at all)"
+
+
+@pytest.mark.parametrize(("name", "says"), [(FIRST, "sha256"), ("config.json", "content")])
+def test_m06_right_size_and_wrong_content(
+    home: Path, capsys: pytest.CaptureFixture[str], name: str, says: str
+) -> None:
+    snapshot = fill(home)
+    assert not verify(capsys, home, verify="sha256")["failed"]
+    payload = (snapshot / name).resolve()
+    payload.write_bytes(b"X" + FILES[name][1:])
+    assert complete(home).complete, "sizes alone cannot tell"
+    assert not verify(capsys, home, verify="size")["failed"]
+    answer = verify(capsys, home, verify="sha256")
+    assert answer["wrong"] == [f"{name} {says} differs: remove {payload} and run again"]
+    assert not complete(home).complete, "the old verdict is taken back"
+
+
+def test_large_files_are_hashed_in_pieces(tmp_path: Path) -> None:
+    data = b"x" * (4 << 20) + b"end"
+    path = tmp_path / "large"
+    path.write_bytes(data)
+    assert hf_cache.file_digest(path, "sha256") == sha256(data)
+    assert hf_cache.file_digest(path, "git") == git_hash(data)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_m01_the_copy_takes_payloads_first_and_every_hop_of_the_links(home: Path, shared: bool) -> None:
+    snapshot = fill(home, shared=shared)
+    listed = hf_cache.transfer_list(snapshot)
+    hub = home / "hub"
+    links = [(hub / name).is_symlink() for name in listed]
+    assert links == sorted(links), "payloads, then links"
+    assert len(set(listed)) == len(listed) == len(FILES) * (3 if shared else 2)
+    copied = home.parent / "copy/hub"
+    for name in listed:
+        target = copied / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source = hub / name
+        if source.is_symlink():
+            target.symlink_to(source.readlink())
+        else:
+            target.write_bytes(source.read_bytes())
+    arrived = copied / snapshot.relative_to(hub)
+    assert {name: (arrived / name).read_bytes() for name in FILES} == FILES
+
+
+def test_two_names_of_one_file_travel_once(home: Path) -> None:
+    snapshot = fill(home, files={"a.txt": b"same", "b.txt": b"same"})
+    listed = hf_cache.transfer_list(snapshot)
+    assert [name for name in listed if "/blobs/" in name] == [f"models--o--n/blobs/{git_hash(b'same')}"]
+
+
+def test_m14_a_link_out_of_the_cache_is_refused(home: Path, tmp_path: Path) -> None:
+    snapshot = fill(home)
+    (tmp_path / "outside").write_bytes(b"x")
+    (snapshot / "extra").symlink_to(tmp_path / "outside")
+    with pytest.raises(ValueError, match="outside is outside .*hub"):
+        hf_cache.transfer_list(snapshot)
+
+
+def test_the_list_for_a_worker_is_left_where_rsync_reads_it(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = fill(home)
+    assert not verify(capsys, home, list_for="spark-b")["failed"]
+    listed = Path(model_transfer.list_file(REPO, "spark-b")).read_text()
+    assert listed.splitlines() == hf_cache.transfer_list(snapshot)
+
+
+def test_a_manifest_is_plain_data(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(home)
+    verify(capsys, home)
+    noted = hf_cache.manifest_path(REPO, REVISION)
+    assert noted.name == f"o--n@{REVISION}.json"
+    assert json.loads(noted.read_text())["files"] == SIZES
