@@ -35,7 +35,7 @@ def build_image(work: Path, patches: str = PATCHES) -> Image:
     could not be had.
     """
     work.mkdir(parents=True, exist_ok=True)
-    return Image(layers=(_base(work, distribution()), _simulator(work)), config=_config(patches))
+    return Image(layers=(_base(work, distribution()), simulator_layer(work)), config=image_config(patches))
 
 
 def _base(work: Path, system: Distribution) -> Layer:
@@ -52,7 +52,8 @@ def _base(work: Path, system: Distribution) -> Layer:
     return layer
 
 
-def _simulator(work: Path) -> Layer:
+def simulator_layer(work: Path) -> Layer:
+    """The upper layer: the simulator as it is in the sources now."""
     sources = sorted(path for path in (ENGINE / "tensorfold").rglob("*.py"))
     content = hashlib.sha256()
     for path in [*sources, *(FILES / name for name in ("entrypoint.sh", "tensorfold", "hf"))]:
@@ -82,7 +83,8 @@ def _install(source: Path, target: Path, mode: int) -> None:
     target.chmod(mode)
 
 
-def _config(patches: str) -> dict[str, Any]:
+def image_config(patches: str) -> dict[str, Any]:
+    """The image's configuration: what `docker image inspect` shows."""
     return {
         "architecture": architecture(),
         "os": "linux",
