@@ -183,6 +183,16 @@ def test_the_list_for_a_worker_is_left_where_rsync_reads_it(
     assert listed.splitlines() == hf_cache.transfer_list(snapshot)
 
 
+@pytest.mark.parametrize("text", ["", "{}", '{"files": '])
+def test_a_manifest_that_was_torn_is_none(home: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    fill(home)
+    verify(capsys, home)
+    hf_cache.manifest_path(REPO, REVISION).write_text(text)
+    assert not complete(home).complete
+    assert verify(capsys, home)["changed"]
+    assert complete(home).complete
+
+
 def test_a_manifest_is_plain_data(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(home)
     verify(capsys, home)

@@ -108,7 +108,11 @@ def snapshot_state(hf_home: str, repo: str, revision: str) -> SnapshotState:
     noted = manifest_path(repo, revision)
     if not noted.is_file():
         return SnapshotState(False, "not verified on this node yet", 0, 0)
-    expected: dict[str, int] = json.loads(noted.read_text())["files"]
+    try:
+        expected: dict[str, int] = json.loads(noted.read_text())["files"]
+    except (ValueError, KeyError):
+        # Power was cut while it was written: as good as none.
+        return SnapshotState(False, "its manifest cannot be read", 0, 0)
     wrong = differences(snapshot_folder(hf_home, repo, revision), expected)
     if wrong:
         return SnapshotState(False, f"{len(wrong)} of {len(expected)} files: {wrong[0]}", 0, 0)

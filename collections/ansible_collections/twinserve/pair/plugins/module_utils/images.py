@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from .shell import CommandError, last_line, run
+from .shell import CommandError, run
 
 _RUNTIME_CONFIG = ("Env", "Entrypoint", "Cmd", "WorkingDir", "Labels")
 
@@ -79,14 +78,13 @@ def read_docker() -> Docker:
 
 def read_image(reference: str) -> Image | None:
     """The image if it is here. By inspect: `docker pull` of a present image still needs the registry."""
-    done = subprocess.run(
-        ["docker", "image", "inspect", reference], capture_output=True, text=True, timeout=30, check=False
-    )
-    if done.returncode == 0:
-        return parse_image(reference, json.loads(done.stdout)[0])
-    if "no such image" in done.stderr.lower():
-        return None
-    raise CommandError(f"docker image inspect {reference}: {last_line(done.stderr)}")
+    try:
+        text = run(["docker", "image", "inspect", reference], timeout=30)
+    except CommandError as error:
+        if "no such image" in error.said.lower():
+            return None
+        raise
+    return parse_image(reference, json.loads(text)[0])
 
 
 def image_faults(

@@ -52,7 +52,7 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
     for name, future in futures.items():
         try:
             found[name] = future.result()
-        except (CommandError, OSError, ValueError) as error:
+        except (CommandError, OSError, ValueError, KeyError) as error:
             found[name], errors[name] = None, str(error)
     found["disk"] = _disk(found, wanted)
     found["errors"] = errors

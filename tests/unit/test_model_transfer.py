@@ -1,0 +1,113 @@
+"""How weights travel: which snapshots, by which program, with which key."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils import model_transfer
+from ansible_collections.twinserve.pair.plugins.module_utils.model_transfer import (
+    copy_argv,
+    download_argv,
+    download_env,
+    missing,
+    wanted,
+)
+
+RELEASE = {
+    "snapshots": [
+        {"repo": "${model_id}", "revision": "${model_revision}"},
+        {"repo": "${drafter_id}", "revision": "${drafter_revision}", "when": {"drafter": "dflash2"}},
+    ]
+}
+SETTINGS = {
+    "model_id": "o/model",
+    "model_revision": "a" * 40,
+    "drafter_id": "o/drafter",
+    "drafter_revision": "b" * 40,
+    "drafter": "dflash2",
+}
+MODEL = {"repo": "o/model", "revision": "a" * 40}
+DRAFTER = {"repo": "o/drafter", "revision": "b" * 40}
+IMAGE = "ghcr.io/example/engine@sha256:0123"
+
+
+def node(program: str | None = None, home: str = "/home/bob/.cache/huggingface") -> dict[str, Any]:
+    return {
+        "user": {"name": "bob", "uid": 1000, "gid": 1001, "home": "/home/bob"},
+        "hf": {"home": home, "program": program},
+    }
+
+
+@pytest.mark.parametrize(("drafter", "snapshots"), [("dflash2", [MODEL, DRAFTER]), ("mtp", [MODEL])])
+def test_only_what_the_engine_loads_is_wanted(drafter: str, snapshots: list[dict[str, str]]) -> None:
+    assert wanted(SETTINGS | {"drafter": drafter}, RELEASE) == snapshots
+
+
+def test_m12_a_snapshot_of_another_revision_does_not_count() -> None:
+    found = {f"o/model@{'c' * 40}": {"complete": True}, f"o/drafter@{'b' * 40}": {"complete": True}}
+    assert missing([MODEL, DRAFTER], found, "auto") == [MODEL]
+    assert missing([MODEL], {f"o/model@{'a' * 40}": {"complete": False}}, "auto") == [MODEL]
+    assert missing([DRAFTER], found, "always") == [DRAFTER]
+
+
+def test_m16_the_users_own_program_downloads() -> None:
+    argv = download_argv(node("/home/bob/.local/bin/hf"), MODEL, IMAGE, "/run/token")
+    assert argv == ["/home/bob/.local/bin/hf", "download", "o/model", "--revision", "a" * 40]
+
+
+def test_m16_without_it_the_images_program_does_as_that_user() -> None:
+    argv = download_argv(node(), MODEL, IMAGE)
+    assert argv[:7] == ["docker", "run", "--rm", "--network", "host", "--user", "1000:1001"]
+    assert argv[argv.index("-v") + 1] == "/home/bob/.cache/huggingface:/home/bob/.cache/huggingface"
+    assert argv[-7:] == ["--entrypoint", "hf", IMAGE, "download", "o/model", "--revision", "a" * 40]
+    assert argv.count("-v") == 1
+    passed = {argv[place + 1] for place, word in enumerate(argv) if word == "-e"}
+    settings = {"hf_endpoint": "http://hub", "hf_token_given": True}
+    assert set(download_env(node(), settings, "/run/token")) <= passed
+
+
+def test_the_token_goes_by_file_and_only_its_path_is_seen() -> None:
+    argv = download_argv(node(), MODEL, IMAGE, "/run/twinserve/hf-token")
+    assert "/run/twinserve/hf-token:/run/twinserve/hf-token:ro" in argv
+    env = download_env(node(), {"hf_token_given": True, "hf_token": "hf_secret"}, "/run/twinserve/hf-token")
+    assert env["HF_TOKEN_PATH"] == "/run/twinserve/hf-token"
+    assert "hf_secret" not in f"{argv} {env}"
+    assert "HF_TOKEN_PATH" not in download_env(node(), {"hf_token_given": False}, "/run/twinserve/hf-token")
+
+
+def test_m13_the_download_uses_the_nodes_own_cache() -> None:
+    env = download_env(node(home="/models/hf"), {}, "")
+    assert (env["HF_HOME"], env["HOME"]) == ("/models/hf", "/home/bob")
+    assert "HF_ENDPOINT" not in env
+    assert download_env(node(), {"hf_endpoint": "http://hub"}, "")["HF_ENDPOINT"] == "http://hub"
+
+
+def test_m21_m22_the_copy_goes_over_the_rail_with_our_key_and_known_hosts() -> None:
+    argv = copy_argv(node(home="/models/hf"), MODEL, node(), "198.51.100.2", "spark-b", ["--bwlimit=1g"])
+    assert argv[0] == "rsync"
+    assert argv[-2:] == ["/models/hf/hub/", "bob@198.51.100.2:hub/"]
+    assert "--bwlimit=1g" in argv
+    assert f"--files-from={model_transfer.list_file('o/model', 'spark-b')}" in argv
+    shell = shlex.split(next(word for word in argv if word.startswith("--rsh=")).removeprefix("--rsh="))
+    assert shell[:3] == ["ssh", "-i", "/etc/twinserve/keys/copy"]
+    options = [shell[place + 1] for place, word in enumerate(shell) if word == "-o"]
+    assert options == [
+        "IdentitiesOnly=yes",
+        "BatchMode=yes",
+        "StrictHostKeyChecking=yes",
+        "UserKnownHostsFile=/etc/twinserve/known_hosts",
+    ]
+
+
+def test_m01_links_stay_links() -> None:
+    argv = copy_argv(node(), MODEL, node(), "198.51.100.2", "spark-b", [])
+    assert "--archive" in argv
+    assert not [word for word in argv if word.startswith(("--copy-", "-L"))]
+
+
+def test_each_worker_and_repository_has_its_own_list() -> None:
+    lists = {model_transfer.list_file(repo, host) for repo in ("o/a", "o/b") for host in ("x", "y")}
+    assert len(lists) == 4
+    assert all("/" not in path.removeprefix(model_transfer.LISTS + "/") for path in lists)

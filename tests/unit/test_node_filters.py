@@ -1,0 +1,87 @@
+"""Filters: thin names for what is tested elsewhere, so only what they add is tested here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible.errors import AnsibleFilterError
+from ansible_collections.twinserve.pair.plugins.filter.nodes import FilterModule
+from ansible_collections.twinserve.pair.plugins.lookup.runtime import LookupModule
+from ansible_collections.twinserve.pair.plugins.module_utils.managed_files import fingerprint
+from probes import NAMES, head, worker
+
+FILTERS = FilterModule().filters()
+LINK = {
+    "rails": "auto",
+    "fabric_manage": True,
+    "fabric_netdev": None,
+    "fabric_mtu": 9000,
+    "fabric_subnets": ["10.1.0.0/24", "10.2.0.0/24"],
+}
+
+
+def settings(**worker_only: Any) -> list[dict[str, Any]]:
+    return [dict(LINK), LINK | worker_only]
+
+
+def test_f24_the_port_of_the_main_rail_is_each_nodes_own() -> None:
+    plans = FILTERS["fabric_plan"]([head(), worker()], NAMES, settings(fabric_netdev="enP2p1s0f0np0"))
+    assert [plan["ports"][0]["netdev"] for plan in plans] == ["enp1s0f1np1", "enP2p1s0f0np0"]
+    assert [plan["ports"][0]["address"] for plan in plans] == ["10.1.0.1/24", "10.1.0.2/24"]
+
+
+@pytest.mark.parametrize(("rails", "count"), [("auto", 2), (1, 1), ("1", 1), (2, 2)])
+def test_the_number_of_rails_may_be_text_or_number(rails: Any, count: int) -> None:
+    plans = FILTERS["fabric_plan"]([head(), worker()], NAMES, [LINK | {"rails": rails}] * 2)
+    assert [len(plan["ports"]) for plan in plans] == [count, count]
+
+
+def test_a_node_whose_network_could_not_be_read_is_named() -> None:
+    with pytest.raises(AnsibleFilterError, match="spark-b: the network could not be read"):
+        FILTERS["fabric_plan"]([head(), {"network": None}], NAMES, settings())
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ({"inventory_hostname": "spark-a", "ansible_host": "192.0.2.11"}, "192.0.2.11"),
+        ({"inventory_hostname": "spark-a"}, "spark-a"),
+        ({"inventory_hostname": "spark-a", "ansible_host": ""}, "spark-a"),
+    ],
+)
+def test_where_ssh_reaches_a_host(host: dict[str, str], address: str) -> None:
+    assert FILTERS["management_address"](host) == address
+
+
+def test_files_of_a_node_that_was_not_read_all_differ() -> None:
+    wanted = [{"path": "/a", "content": "x", "mode": "0644"}]
+    assert FILTERS["differing"](wanted, {"files": None}) == wanted
+    assert FILTERS["differing"](wanted, {"files": {"/a": fingerprint("x", "0644")}}) == []
+
+
+def test_rendering_is_told_where_things_are_on_each_node() -> None:
+    nodes = [{"hf": {"home": f"/hf{n}"}, "kernel_cache": f"/k{n}"} for n in (0, 1)]
+    own = [{"nccl_ib_hca": None, "fabric_netdev": None}, {"nccl_ib_hca": "=x", "fabric_netdev": "e1"}]
+    port = {"netdev": "e0", "hca": "r0", "address": "10.0.0.1/24", "mtu": 9000}
+    inputs = FILTERS["rank_inputs"](nodes, NAMES, ("a0", "a1"), own, [{"ports": [port]}, {"ports": []}])
+    assert inputs[0] == {
+        "name": "spark-a",
+        "hf_cache": "/hf0",
+        "kernel_cache": "/k0",
+        "address": "a0",
+        "nccl_ib_hca": None,
+        "fabric_netdev": None,
+        "expected_link": [{"netdev": "e0", "hca": "r0", "address": "10.0.0.1"}],
+    }
+    assert (inputs[1]["nccl_ib_hca"], inputs[1]["fabric_netdev"], inputs[1]["expected_link"]) == (
+        "=x",
+        "e1",
+        [],
+    )
+
+
+def test_the_lookup_packs_the_folder_that_the_modules_import() -> None:
+    (package,) = LookupModule().run([])
+    assert sorted(package) == ["archive", "version"]
+    assert LookupModule().run([]) == [package]

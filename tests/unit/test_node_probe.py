@@ -1,0 +1,93 @@
+"""One look at a node: what cannot be read does not hide the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils import meminfo, node_probe
+from ansible_collections.twinserve.pair.plugins.module_utils.node_probe import Wanted, probe
+from ansible_collections.twinserve.pair.plugins.modules import node_facts
+from fake_programs import Programs
+from module_run import run_module
+
+INFO = {"ServerVersion": "28.1", "Driver": "overlay2", "DockerRootDir": "/", "Architecture": "aarch64"}
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
+    programs = Programs(tmp_path, monkeypatch, "ip", "nmcli", "docker", "nvidia-smi", "systemctl")
+    programs.answer("ip_-j_addr", "[]")
+    programs.answer("docker_info", json.dumps(INFO))
+    programs.answer("docker_image_inspect", "Error: No such image: x\n", 1)
+    programs.answer("nvidia-smi", "Driver/library version mismatch\n", 18)
+    programs.answer("systemctl_show", "Id=twinserve.service\nActiveState=inactive\n")
+    return programs
+
+
+def look(**wanted: Any) -> dict[str, Any]:
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        return probe(Wanted(**wanted), pool)
+
+
+def test_what_fails_is_none_with_its_reason_and_the_rest_is_there(programs: Programs) -> None:
+    found = look(image="engine@sha256:1")
+    assert found["gpu"] is None
+    assert list(found["errors"]) == ["gpu"]
+    assert "version mismatch" in found["errors"]["gpu"]
+    assert (found["docker"]["version"], found["image"]) == ("28.1", None)
+    assert found["memory"]["total_gib"] > 0
+    assert found["services"]["twinserve.service"]["ActiveState"] == "inactive"
+
+
+def test_a_figure_that_the_kernel_lacks_is_such_a_failure(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> None:
+        raise KeyError("MemAvailable")
+
+    monkeypatch.setattr(meminfo, "read_memory", missing)
+    assert look()["errors"]["memory"] == "'MemAvailable'"
+
+
+def test_disk_is_measured_where_things_will_go_even_before_they_exist(
+    programs: Programs, tmp_path: Path
+) -> None:
+    found = look(hf_cache=str(tmp_path / "not/yet/there"))
+    assert found["hf"]["home"] == str(tmp_path / "not/yet/there")
+    assert found["disk"]["hf_cache"]["path"] == str(tmp_path)
+    assert found["disk"]["hf_cache"]["device"] == tmp_path.stat().st_dev
+    assert found["disk"]["images"]["path"] == "/"
+    assert found["disk"]["images"]["free_gb"] > 0
+
+
+def test_m13_paths_are_the_users_and_not_roots(programs: Programs) -> None:
+    found = look(kernel_cache="~/kernels")
+    assert found["user"]["uid"] == os.getuid()
+    assert found["kernel_cache"] == f"{found['user']['home']}/kernels"
+    assert look()["kernel_cache"] == f"{found['user']['home']}/.cache/twinserve"
+
+
+def test_of_the_users_keys_only_ours_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "authorized_keys"
+    ours = "restrict ssh-ed25519 BBB twinserve-copy"
+    path.write_text(f"ssh-ed25519 AAA me@laptop\n{ours}\nssh-ed25519 CCC x-twinserve-copyx\n")
+    assert node_probe._our_keys(path) == [ours]
+    assert node_probe._our_keys(tmp_path / "absent") == []
+
+
+def test_the_module_reports_facts_and_changes_nothing(
+    programs: Programs, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    snapshots = [{"repo": "o/n", "revision": "a" * 40}]
+    answer = run_module(
+        node_facts, capsys, hf_cache=str(tmp_path), image="engine@sha256:1", snapshots=snapshots
+    )
+    assert answer["changed"] is False
+    found = answer["ansible_facts"]["twinserve_node"]
+    assert found["hf"]["snapshots"][f"o/n@{'a' * 40}"]["reason"] == "not verified on this node yet"
+    assert "docker image inspect engine@sha256:1" in programs.calls
