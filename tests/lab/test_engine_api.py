@@ -558,3 +558,13 @@ def test_a_prompt_that_fills_the_window_is_refused_and_the_default_budget_is_cut
         _, found = pair.ask("/tokenize", {"prompt": prompt})
         assert 1000 < found["count"] < 2048
         assert pair.chat(prompt)["choices"][0]["finish_reason"] in ("stop", "length")
+
+
+def test_the_command_line_sets_the_default_effort_and_sampling(tmp_path: Path) -> None:
+    with running_pair(tmp_path) as pair:
+        zero, _ = pair.up("--reasoning-effort", "xhigh", "--temperature", "0.6", "--min-p", "0.05")
+        assert "(sampling: temperature 0.6, top_p 0.95, min_p 0.05; drafts: on;" in zero.log()
+        _, usual = pair.ask(CHAT, {"messages": _user("x")})
+        _, low = pair.ask(CHAT, {"messages": _user("x"), "reasoning_effort": "high"})
+        details = [answer["usage"]["completion_tokens_details"] for answer in (low, usual)]
+        assert details[0]["reasoning_tokens"] < details[1]["reasoning_tokens"]

@@ -190,21 +190,24 @@ def test_a_broken_checkpoint_on_one_rank_stops_both(pair: Pair, rank: int, tmp_p
     assert last[0].startswith(f"{text}rank {rank}: {shard} is ")
 
 
+SHARD = "model-00001-of-00012.safetensors"
+INDEX = "model.safetensors.index.json"
+
+
 @pytest.mark.parametrize(
-    ("damage", "reason"),
+    ("file", "content", "reason"),
     [
-        (lambda folder: (folder / "model-00001-of-00012.safetensors").unlink(), "is missing"),
-        (lambda folder: (folder / "model.safetensors.index.json").unlink(), "has neither"),
-        (
-            lambda folder: (folder / "model-00001-of-00012.safetensors").write_bytes(bytes(5000)),
-            "has an unreadable safetensors header",
-        ),
-        (lambda folder: (folder / "model-00001-of-00012.safetensors").write_bytes(b""), "cut short"),
+        (SHARD, None, "is missing"),
+        (SHARD, b"", "cut short"),
+        (SHARD, bytes(5000), "has an unreadable safetensors header"),
+        (INDEX, None, "has neither"),
+        (INDEX, json.dumps({"metadata": {"total_size": 9}, "weight_map": {}}).encode(), "promises 9 bytes"),
+        (INDEX, json.dumps({"weight_map": {"ghost": SHARD}}).encode(), "has no tensor ghost"),
     ],
 )
-def test_every_damage_has_its_words(pair: Pair, damage: object, reason: str) -> None:
-    assert callable(damage)
-    damage(pair.model)
+def test_every_damage_has_its_words(pair: Pair, file: str, content: bytes | None, reason: str) -> None:
+    path = pair.model / file
+    path.unlink() if content is None else path.write_bytes(content)
     assert reason in _refused_together(*_start_both(pair))[0]
 
 

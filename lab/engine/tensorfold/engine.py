@@ -47,6 +47,7 @@ class Shape:
     parallel: int
     max_tokens: int
     thinking: bool
+    effort: str
     vision: bool
     vision_urls: bool
     slots: int

@@ -177,7 +177,8 @@ def _lead(started: Started, rails: list[links.Pair], seconds: float) -> int:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     log(
         f"serving {settings.name} at http://{settings.host}:{settings.port}/v1 on CUDA, rank 0 of 2 "
-        f"(sampling: {_sampling(started.checkpoint.sampling)}; drafts: {'on' if settings.drafts else 'off'}; "
+        f"(sampling: {_sampling({**started.checkpoint.sampling, **settings.sampling})}; "
+        f"drafts: {'on' if settings.drafts else 'off'}; "
         f"context: {started.window}; loaded in {seconds:.1f}s)"
     )
     _arm_crash(started.switches)
@@ -193,6 +194,7 @@ def _shape(settings: Settings, window: int, pool: int) -> Shape:
         parallel=settings.parallel,
         max_tokens=settings.max_tokens,
         thinking=settings.thinking,
+        effort=settings.effort,
         vision=settings.vision,
         vision_urls=settings.vision_urls,
         slots=settings.cache_slots,
@@ -201,7 +203,9 @@ def _shape(settings: Settings, window: int, pool: int) -> Shape:
 
 
 def _sampling(defaults: Mapping[str, Any]) -> str:
-    known = [f"{key} {defaults[key]}" for key in ("temperature", "top_p", "top_k") if key in defaults]
+    known = [
+        f"{key} {defaults[key]}" for key in ("temperature", "top_p", "top_k", "min_p") if key in defaults
+    ]
     return ", ".join(known) or "greedy"
 
 

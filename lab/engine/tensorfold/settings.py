@@ -29,6 +29,7 @@ class Settings:
     max_tokens: int
     parallel: int
     thinking: bool
+    effort: str
     drafts: bool
     vision: bool
     vision_urls: bool
@@ -39,6 +40,7 @@ class Settings:
     cache_gib: float
     cache_slots: int
     reserve_gib: float
+    sampling: Mapping[str, float]
     env: Mapping[str, str]
 
     @property
@@ -66,6 +68,8 @@ def read_settings(arguments: argparse.Namespace, env: Mapping[str, str], name: s
         max_tokens=arguments.max_tokens,
         parallel=parallel,
         thinking=arguments.thinking,
+        effort=arguments.reasoning_effort or "medium",
+        sampling=_given_sampling(arguments),
         drafts=drafts and not arguments.no_drafts,
         vision=arguments.vision,
         vision_urls=arguments.vision_urls,
@@ -106,6 +110,12 @@ def refuse_options(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--context must be between 0 and the model's {NATIVE_WINDOW} tokens, not {window}")
     if arguments.max_tokens < 1:
         raise ValueError(f"--max-tokens must be positive, not {arguments.max_tokens}")
+
+
+def _given_sampling(arguments: argparse.Namespace) -> dict[str, float]:
+    """What the command line sets of sampling; the rest is the model's."""
+    given = {key: getattr(arguments, key) for key in ("temperature", "top_p", "top_k", "min_p")}
+    return {key: value for key, value in given.items() if value is not None}
 
 
 def _parallel(text: str, drafts: bool) -> int:

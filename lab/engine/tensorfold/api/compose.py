@@ -57,7 +57,7 @@ def read_chat(body: dict[str, Any], engine: Engine, param: str = "messages") -> 
     check_sampling(body)
     tools = read_tools(body)
     media = collect(messages, shape.vision, shape.vision_urls)
-    level = effort(body, shape.thinking)
+    level = effort(body, shape.thinking, shape.effort)
     prompt = prompt_ids(messages, tools, media.ids, level is not None)
     asked = integer(body, "max_completion_tokens", "max_tokens", "max_output_tokens")
     room = budget(shape.window, len(prompt), asked, shape.max_tokens, param)

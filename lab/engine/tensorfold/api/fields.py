@@ -59,7 +59,7 @@ def stops(body: dict[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def effort(body: dict[str, Any], thinking: bool) -> str | None:
+def effort(body: dict[str, Any], thinking: bool, default: str) -> str | None:
     """How hard to think, or None for not at all: the request's wish, else the server's default."""
     wish = body.get("reasoning_effort")
     if wish is None and isinstance(body.get("reasoning"), dict):
@@ -73,7 +73,7 @@ def effort(body: dict[str, Any], thinking: bool) -> str | None:
         return None
     if wish is None and not thinking and template.get("enable_thinking") is not True:
         return None
-    return str(wish or "medium")
+    return str(wish or default)
 
 
 def budget(window: int, prompt: int, asked: int | None, default: int, param: str) -> int:

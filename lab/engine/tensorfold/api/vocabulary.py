@@ -17,13 +17,14 @@ from .wire import send_json
 
 def tokenize(handler: BaseHTTPRequestHandler, engine: Engine, body: dict[str, Any]) -> None:
     """Ids of a prompt or of messages as the chat route would write them."""
+    shape = engine.shape
     if body.get("messages") is not None:
         ids = prompt_ids(
-            read_messages(body), read_tools(body), [], effort(body, engine.shape.thinking) is not None
+            read_messages(body), read_tools(body), [], effort(body, shape.thinking, shape.effort) is not None
         )
     else:
         _, ids = read_prompt(body.get("prompt"))
-    send_json(handler, {"count": len(ids), "max_model_len": engine.shape.window, "tokens": ids})
+    send_json(handler, {"count": len(ids), "max_model_len": shape.window, "tokens": ids})
 
 
 def detokenize(handler: BaseHTTPRequestHandler, engine: Engine, body: dict[str, Any]) -> None:
