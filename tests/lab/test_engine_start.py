@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 from collections.abc import Iterator
@@ -292,6 +294,27 @@ def test_sigterm_to_a_serving_rank_0_is_clean_and_ends_rank_1_with_an_error(pair
     assert (zero.wait(), one.wait()) == (0, 1)
     assert "RuntimeError: TCP store: connection to rank 0 lost" in one.log()
     assert not list(pair.root.glob("*/lab/gpu.json"))
+
+
+def test_sigterm_cuts_a_running_request(pair: Pair) -> None:
+    pair.machines[0].switch(decode_tokens_per_s=0.1)
+    zero, _ = pair.up()
+    failed = threading.Event()
+
+    def ask() -> None:
+        try:
+            pair.chat("Tell me of many hills.")
+        except (http.client.HTTPException, OSError):
+            failed.set()
+
+    client = threading.Thread(target=ask)
+    client.start()
+    while pair.ask("/health")[1]["requests_running"] == 0:
+        time.sleep(0.02)
+    zero.process.send_signal(signal.SIGTERM)
+    assert zero.wait() == 0
+    client.join()
+    assert failed.is_set()
 
 
 def test_sigusr1_shows_the_stacks_and_ends_nothing(pair: Pair) -> None:
