@@ -102,6 +102,7 @@ class FakeRank:
     links: list[dict[str, Any]] = field(default_factory=list)
     dead_targets: set[str] = field(default_factory=set)
     gpu_gib: float | None = None
+    available_gib: float = 110.0
 
     def call(self, words: Sequence[str], stdin: str, timeout: float) -> str:
         """Answer a verb."""
@@ -139,7 +140,7 @@ class FakeRank:
             "hostname": self.rank,
             "boot_id": "b",
             "devices": [device.as_dict() for device in self.devices],
-            "memory": {"total_gib": 120, "available_gib": 110},
+            "memory": {"total_gib": 120, "available_gib": self.available_gib},
             "plan": plan if self.plan is None else self.plan,
             "container": self.container,
         }

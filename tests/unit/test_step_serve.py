@@ -88,6 +88,40 @@ def test_l03_window_is_tried_in_full_again_at_a_restart() -> None:
     assert document["warnings"] == []
 
 
+def test_o12_restart_waits_until_the_memory_is_back() -> None:
+    world = serving()
+    world.ranks[0].die()
+    world.ranks[1].available_gib = 24.0
+    document = world.run(30)
+    assert (
+        document["detail"] == "waiting for memory to come back: rank 1 has 24 of 110 GiB of memory available"
+    )
+    assert "start" not in world.ranks[0].calls
+    world.ranks[1].available_gib = 108.0
+    assert world.until("serving")["warnings"] == []
+
+
+def test_memory_that_stays_away_is_said_and_not_waited_for_for_ever() -> None:
+    world = serving()
+    world.ranks[0].die()
+    world.ranks[1].available_gib = 24.0
+    world.run(60)
+    assert world.until("serving")["warnings"] == [
+        "memory did not come back within 60 s: rank 1 has 24 of 110 GiB of memory available"
+    ]
+
+
+def test_memory_of_leftovers_is_back_when_it_stops_growing() -> None:
+    world = World()
+    world.ranks[0].run()
+    world.ranks[0].available_gib = 30.0
+    for _ in range(40):
+        world.ranks[0].available_gib = min(110.0, world.ranks[0].available_gib + 2)
+        world.run(0.5)
+    assert "start" not in world.ranks[0].calls
+    world.until("serving")
+
+
 @pytest.mark.parametrize("seconds", [2, 20, 300])
 def test_o16_outage_of_ssh_changes_nothing_while_the_pair_answers(seconds: int) -> None:
     world = serving()

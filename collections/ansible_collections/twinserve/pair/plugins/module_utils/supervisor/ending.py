@@ -62,7 +62,8 @@ def halt(state: State, now: float) -> Moved:
         Say(state.epoch, f"rank {rank} was not stopped: {why}")
         for rank, why in sorted(state.problems.items())
     ]
-    state = enter(state, state.after, now, api=ApiView(), canary=Canary(), drain_until=None, proved=False)
+    changes: dict[str, Any] = {"api": ApiView(), "canary": Canary(), "drain_until": None, "proved": False}
+    state = enter(state, state.after, now, emptied_at=now, available={}, **changes)
     return state, tuple(said)
 
 

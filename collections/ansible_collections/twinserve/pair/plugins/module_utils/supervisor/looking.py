@@ -12,10 +12,12 @@ from ..render import digest
 from ..selection import SelectionError, select_devices, unmatched
 from ..sysfs import Device
 from .events import Action, Reach, Report, Say
+from .memory import memory_back
 from .state import ApiView, Canary, Moved, Phase, State, ask, enter, with_rank
 
 # How often a start that cannot go on looks again, in seconds.
 _AGAIN = 2.0
+_MEMORY_AGAIN = 1.5
 _REPORTS = Mapping[int, Mapping[str, Any]]
 
 
@@ -79,12 +81,18 @@ def _decide(state: State, now: float) -> Moved:
         return _wait(state, str(error), now)
     if alone := unmatched(devices, [member.nccl_ib_hca for member in state.config.members]):
         return _wait(state, "; ".join(alone), now)
+    free = {rank: float(report["memory"]["available_gib"]) for rank, report in reports.items()}
+    memory = memory_back(state, free, now)
+    state = replace(state, available=free)
+    if memory.waiting:
+        return _again(state, now, _MEMORY_AGAIN, memory.waiting), ()
     link = pair_rails(devices, state.config.rails, state.config.max_rails, state.config.comm)
-    notes = _drift(reports)
+    notes = [memory.note] * bool(memory.note) + _drift(reports)
     if link.errors:
         lost = [note for note in notes if " lost " in note or " is gone" in note]
         return _wait(state, "; ".join([*link.errors, *lost]), now)
-    return enter(state, Phase.REACH, now, link=link, notes=tuple(notes)), ()
+    changes: dict[str, Any] = {"link": link, "notes": tuple(notes), "baseline": free, "emptied_at": None}
+    return enter(state, Phase.REACH, now, waiting="", **changes), ()
 
 
 def _adopt(state: State, running: str, now: float) -> Moved:
@@ -195,7 +203,10 @@ def _news(state: State, why: str) -> list[Action]:
 def _wait(state: State, why: str, now: float) -> Moved:
     """The link is not as it must be. Look again: cables and addresses come back without us."""
     news = _news(state, why)
-    state = enter(_block(state, why, now), Phase.LOOK, now)
-    # Not at once: the reports that came in a moment ago would only say the same.
-    asked = {f"{Report.__name__} {view.rank}": now for view in state.ranks}
-    return replace(state, asked=asked), tuple(news)
+    return _again(_block(state, why, now), now, 0.0), tuple(news)
+
+
+def _again(state: State, now: float, early: float, waiting: str = "") -> State:
+    """Look again, `early` seconds before the usual time: the reports of a moment ago would say the same."""
+    state = enter(state, Phase.LOOK, now, waiting=waiting)
+    return replace(state, asked={f"{Report.__name__} {view.rank}": now - early for view in state.ranks})

@@ -103,8 +103,13 @@ class State:
     answers: Mapping[int, Any] = field(default_factory=dict)
     problems: Mapping[int, str] = field(default_factory=dict)
     # Why a start cannot go on yet, and since when.
+    waiting: str = ""
     blocked: str | None = None
     blocked_at: float = 0.0
+    # GiB available at the last start and at the last look, and since when the ranks are gone.
+    baseline: Mapping[int, float] = field(default_factory=dict)
+    available: Mapping[int, float] = field(default_factory=dict)
+    emptied_at: float | None = None
     digest: str = ""
     known_digests: frozenset[str] = frozenset()
     link: Link = Link()

@@ -25,7 +25,11 @@ def detail(state: State, now: float) -> str:
     """Return the state in one line, without its name."""
     match state.phase:
         case Phase.LOOK:
-            return f"waiting: {state.blocked}" if state.blocked else "asking all nodes what they have"
+            return (
+                f"waiting: {state.blocked}"
+                if state.blocked
+                else state.waiting or "asking all nodes what they have"
+            )
         case Phase.REACH:
             return f"proving {_rails(state)} with full-size packets"
         case Phase.LAUNCH:
