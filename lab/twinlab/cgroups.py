@@ -70,10 +70,10 @@ def add(group: str, pid: int) -> None:
 def pids(group: str) -> list[int]:
     """Every process in a group and below it."""
     found: list[int] = []
-    for file in (_root() / group).rglob("cgroup.procs"):
+    for folder, _, _ in os.walk(_root() / group):  # unlike rglob it does not mind groups that go meanwhile
         try:
-            found += [int(word) for word in file.read_text().split()]
-        except (FileNotFoundError, OSError):  # the group went while we looked
+            found += [int(word) for word in (Path(folder) / "cgroup.procs").read_text().split()]
+        except OSError:  # gone, or a group whose processes are listed elsewhere
             continue
     return found
 

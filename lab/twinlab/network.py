@@ -1,8 +1,8 @@
 """The lab's networks: management, on which the controller is too, and RDMA cables that can be pulled.
 
 Every port of a host is a veth whose far end lies in a namespace of its own, the "cable" one, where a bridge
-for each network joins the ends.  So the machine's own firewall sees only one interface of the lab, and a rail's
-cable is pulled by taking its far ends down: the ports then stay up and lose carrier.
+for each network joins the ends.  So the machine's firewall sees only one interface, and to pull a cable is to
+take its far ends down: the ports then stay up and lose carrier.
 """
 
 from __future__ import annotations

@@ -16,7 +16,9 @@ from twinlab.services import apt_mirror
 DEBIAN = [
     "http://mirror.example/debian/|bookworm|main|Debian",
     "http://mirror.example/debian/|bookworm|contrib|Debian",
+    "http://extra.example/debian/|bookworm|contrib|Debian",
     "http://mirror.example/debian/|bookworm-updates|main|Debian",
+    "http://mirror.example/debian/|bookworm-proposed-updates|main|Debian",
     "https://security.example/debian-security/|bookworm-security|main|Debian",
     "https://packages.example/tool/|bookworm|main|Tool Makers",
     "http://mirror.example/debian/|bookworm-backports|main|Debian Backports",

@@ -130,6 +130,19 @@ def test_nvidia_smi_answers_as_a_gb10(loaded: Path, arguments: str, answer: str)
     assert smi.main(arguments.split()) == (answer, 0)
 
 
+@pytest.mark.parametrize(
+    ("command", "engine"),
+    [
+        ("tensorfold serve /model", True),
+        ("python3 -m tensorfold serve /model", True),
+        ("docker run tensorfold serve", False),
+        ("tensorfold info /model", False),
+    ],
+)
+def test_only_the_engine_itself_is_on_the_gpu(command: str, engine: bool) -> None:
+    assert smi.is_engine([word.encode() for word in command.split(" ")]) is engine
+
+
 @pytest.mark.parametrize("content", [None, '{"gib": 0}', '{"gi'])
 def test_no_engine_no_processes(loaded: Path, content: str | None) -> None:
     if content is None:
