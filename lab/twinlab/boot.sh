@@ -12,7 +12,7 @@ read_only() { mount -o remount,ro,bind "$1"; }
 
 # --- disk: what the host writes; its image goes away with the last mount of it
 if [ -e "$folder/disk.img" ]; then
-    mount -o loop,discard,barrier=0 "$folder/disk.img" "$folder/disk"
+    mount -o loop,discard,barrier=0,noinit_itable "$folder/disk.img" "$folder/disk"
 fi
 mkdir -p "$folder/disk/upper" "$folder/disk/work" "$folder/disk/docker" "$folder/disk/containerd"
 mount -t overlay overlay -o "lowerdir=$folder/layer:$base,upperdir=$folder/disk/upper,workdir=$folder/disk/work" "$root"

@@ -62,12 +62,12 @@ def ballast_bytes(free_now: int, ballast_now: int, wanted_gib: float) -> int:
 
 
 _SET_BALLAST = """set -eu
-mount -o loop,discard "$1" "$2"
+mount -o loop,discard,noinit_itable "$1" "$2"
 rm -f "$2/ballast"
 if [ "$3" -gt 0 ]; then fallocate --length "$3" "$2/ballast"; fi
 """
 _MEASURE = """set -eu
-mount -o loop,discard "$1" "$2"
+mount -o loop,discard,noinit_itable "$1" "$2"
 stat --file-system --format='%a %S' "$2"
 stat --format=%s "$2/ballast" 2>/dev/null || echo 0
 """
