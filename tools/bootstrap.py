@@ -1,6 +1,7 @@
-"""Make .venv and install a pinned requirements file into it; on Debian and Ubuntu, python3-venv is installed when missing.
+"""Make .venv and install a pinned requirements file into it.
 
-Run by the Makefile with the machine's own Python, before anything of ours is installed. One line says what is wrong.
+On Debian and Ubuntu python3-venv is installed when it is missing. Run by the Makefile with the machine's own
+Python, before anything of ours is installed. One line says what is wrong.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ def apt(*packages: str) -> None:
         fail(f"{', '.join(packages)} missing and there is no apt-get here: install it, then run make again")
     sudo = [] if os.geteuid() == 0 else ["sudo"]
     run([*sudo, "apt-get", "update", "-q"], "apt-get update")
-    run([*sudo, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-qy", *packages], "apt-get install")
+    run(
+        [*sudo, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-qy", *packages],
+        "apt-get install",
+    )
 
 
 def make_venv() -> None:

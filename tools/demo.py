@@ -53,7 +53,9 @@ def deploy(inventory: Path) -> str:
     print(f"$ ansible-playbook -i {inventory.relative_to(ROOT)} site.yml", flush=True)
     env = {**os.environ, "PYTHONUNBUFFERED": "1", "ANSIBLE_FORCE_COLOR": "1" if sys.stdout.isatty() else "0"}
     recap: list[str] = []
-    with subprocess.Popen(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+    with subprocess.Popen(
+        argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as run:
         for line in run.stdout or []:
             print(line, end="", flush=True)
             if "changed=" in line:
@@ -65,9 +67,23 @@ def deploy(inventory: Path) -> str:
 
 def ask() -> str:
     """Ask the API as a user on the head would."""
-    body = {"model": "GLM-5.3-Flash-EXL3", "messages": [{"role": "user", "content": QUESTION}], "max_tokens": 2000}
+    body = {
+        "model": "GLM-5.3-Flash-EXL3",
+        "messages": [{"role": "user", "content": QUESTION}],
+        "max_tokens": 2000,
+    }
     url = "http://127.0.0.1:8888/v1/chat/completions"
-    curl = ["curl", "-sS", "--max-time", "60", "-H", "Content-Type: application/json", "-d", json.dumps(body), url]
+    curl = [
+        "curl",
+        "-sS",
+        "--max-time",
+        "60",
+        "-H",
+        "Content-Type: application/json",
+        "-d",
+        json.dumps(body),
+        url,
+    ]
     lab = [str(ROOT / "lab/lab"), "exec", "--name", LAB, f"{LAB}-a", *curl]
     answer = subprocess.run(lab, capture_output=True, text=True, check=False)
     if answer.returncode:
@@ -88,7 +104,7 @@ def main() -> None:
     say("A chat request, on the head")
     print(ask())
     changed = sum(int(number) for number in re.findall(r"changed=(\d+)", recap))
-    say(f"Done in {time.monotonic() - began:.0f} s, changed={changed}. Again: make demo. Away with it: make clean.")
+    say(f"Done in {time.monotonic() - began:.0f} s, changed={changed}. Again: make demo. Away: make clean.")
 
 
 if __name__ == "__main__":
