@@ -66,10 +66,17 @@ def distribution() -> Distribution:
     name = system.get("ID", "")
     if name not in _RELEASES:
         raise Refusal(f"needs Debian or Ubuntu (this is {system.get('PRETTY_NAME', 'unknown')})")
-    targets = run(["apt-get", "indextargets", "--format", _FORMAT, "Created-By: Packages"]).splitlines()
-    sources = translate(targets, name, system.get("VERSION_CODENAME", ""))
+    codename = system.get("VERSION_CODENAME", "")
+    sources = translate(_targets(), name, codename)
+    if not sources:  # apt tells its sources only after it has read them once
+        run(["apt-get", "update", "-q"])
+        sources = translate(_targets(), name, codename)
     if not sources:
         raise Refusal(
             "apt on this machine has no source of its own distribution: see /etc/apt/sources.list.d"
         )
     return Distribution(name, _RELEASES[name][0], sources)
+
+
+def _targets() -> list[str]:
+    return run(["apt-get", "indextargets", "--format", _FORMAT, "Created-By: Packages"]).splitlines()

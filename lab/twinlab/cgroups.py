@@ -51,7 +51,7 @@ def enable_controllers(folder: Path) -> None:
             continue
         try:
             (folder / "cgroup.subtree_control").write_text(f"+{name}")
-        except OSError:  # some cannot be shared as the machine is set up; the hosts then do without its limits
+        except OSError:  # not every machine can share each; the hosts then do without its limits
             continue
 
 
