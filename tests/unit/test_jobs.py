@@ -123,6 +123,20 @@ def test_m20_the_follow_up_calls_start_nothing(
     assert not [call for call in programs.calls if call.startswith("systemd-run")]
 
 
+def test_m10_a_job_that_stands_still_can_be_stopped_with_all_that_it_started(
+    programs: Programs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    programs.answer("systemctl_show", RUNNING)
+    assert not run_module(job, capsys, name="pull image", argv=["true"], stop=True, start=False, wait=0)[
+        "failed"
+    ]
+    assert f"systemctl stop {UNIT}" in programs.calls
+    programs.answer("systemctl_show", ABSENT)
+    before = programs.calls.count(f"systemctl stop {UNIT}")
+    run_module(job, capsys, name="pull image", argv=["true"], stop=True, start=False, wait=0)
+    assert programs.calls.count(f"systemctl stop {UNIT}") == before
+
+
 @pytest.mark.parametrize(("after", "status"), [(DONE, "done"), (FAILED, "failed")])
 def test_a_new_job_is_started_followed_and_cleared(
     tmp_path: Path, programs: Programs, capsys: pytest.CaptureFixture[str], after: str, status: str

@@ -76,14 +76,23 @@ class Head:
         )
 
     def units(self, supervisor: str, rank: str, enabled: str = "enabled") -> None:
+        self.programs.answer("systemctl_show", self.shown(supervisor, rank, enabled))
+
+    @staticmethod
+    def shown(supervisor: str, rank: str, enabled: str = "enabled") -> str:
+        """What systemd prints of both units."""
         blocks = (("twinserve", supervisor, enabled), ("twinserve-rank", rank, "static"))
-        self.programs.answer(
-            "systemctl_show",
-            "\n".join(
-                f"Id={name}.service\nActiveState={active}\nUnitFileState={file}\n"
-                for name, active, file in blocks
-            ),
+        return "\n".join(
+            f"Id={name}.service\nActiveState={active}\nUnitFileState={file}\n"
+            for name, active, file in blocks
         )
+
+    def starts(self, then: str, state: str | None = None) -> None:
+        """What `systemctl start` brings about: the supervisor's unit is `then`, and it writes `state`."""
+        after = self.programs.folder / "after"
+        after.write_text(self.shown(then, "active"))
+        write = f"; echo '{state}' > {self.path}" if state else ""
+        self.programs.answer("systemctl_start", do=f'cp "{after}" "$NODE/answers/systemctl_show"{write}')
 
     def state(self, state: str, digest: str) -> str:
         text = json.dumps({"state": state, "digest": digest})
@@ -105,13 +114,28 @@ def test_a_start_waits_for_the_new_answer_and_not_for_the_old(
 ) -> None:
     head.units("inactive", "inactive", "disabled")
     head.state("serving", "new")
+    head.starts("active")
     asked = run_module(pair_service, capsys, state="started", digest="new", wait=0)
     assert (asked["changed"], asked["settled"], asked["pair"]) == (True, False, {})
     assert head.acts == ["systemctl --quiet enable twinserve.service", "systemctl start twinserve.service"]
     assert asked["diff"] == {"before": "pair: stopped\n", "after": "pair: serving\n"}
-    state = json.dumps({"state": "serving", "digest": "new"})
-    head.programs.answer("systemctl_start", do=f"echo '{state}' > {head.path}")
+    head.units("inactive", "inactive")
+    head.starts("active", json.dumps({"state": "serving", "digest": "new"}))
     assert run_module(pair_service, capsys, state="started", digest="new", wait=5)["settled"]
+
+
+@pytest.mark.parametrize(("status", "said"), [("no pair.json", "no pair.json"), ("", "see journalctl -u")])
+def test_a_supervisor_that_systemd_gave_up_is_not_waited_for(
+    head: Head, capsys: pytest.CaptureFixture[str], status: str, said: str
+) -> None:
+    head.units("failed", "inactive")
+    text = head.shown("failed", "inactive").replace("UnitFileState=enabled", f"StatusText={status}")
+    head.programs.answer("systemctl_show", text)
+    answer = run_module(pair_service, capsys, state="followed", digest="new", wait=0)
+    assert answer["failed"]
+    assert answer["msg"].startswith(f"twinserve.service is failed: {said}")
+    head.units("activating", "inactive")
+    assert not run_module(pair_service, capsys, state="followed", digest="new", wait=0)["failed"]
 
 
 def test_a_pair_that_serves_this_is_left_alone(head: Head, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,8 +7,15 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.twinserve.pair.plugins.plugin_utils.patience import ask
 
 display = Display()
+# What became of a job that neither succeeded nor failed by itself.
+_ENDS = {
+    "stalled": "was stopped",
+    "lost": "cannot be followed",
+    "absent": "is gone, perhaps the node was restarted",
+}
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]
@@ -33,13 +40,14 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         answer = self._follow(answer, args, f"{host}: {title}", task_vars)
         if answer["status"] != "done":
             lines = answer["log"] = (answer.get("log") or ["no output"])[-5:]
-            answer.update(failed=True, msg=f"{title} failed (exit {answer.get('exit_code')}): {lines[-1]}")
+            how = _ENDS.get(answer["status"], f"failed (exit {answer.get('exit_code')})")
+            answer.update(failed=True, msg=f"{title} {how}: {lines[-1]}")
         return {**result, **answer}
 
     def _follow(
         self, answer: dict[str, Any], args: dict[str, Any], title: str, task_vars: dict[str, Any] | None
     ) -> dict[str, Any]:
-        """Poll until the job ends or stands still for too long."""
+        """Poll until the job ends, or stands still for too long: then it is stopped, to be begun anew."""
         began = shown = moved = time.monotonic()
         seen: Any = None
         stall = float(args.get("stall_seconds") or 900)
@@ -48,17 +56,23 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             if (progress := (answer.get("size"), answer.get("log"))) != seen:
                 seen, moved = progress, now
             if now - moved > stall:
-                return {**answer, "status": "stalled", "log": [f"no progress for {stall:.0f} s"]}
+                self._ask({**args, "start": False, "stop": True, "wait": 0}, task_vars)
+                lines = [*(answer.get("log") or []), f"no progress for {stall:.0f} s"]
+                return {**answer, "status": "stalled", "log": lines}
             if now - shown >= self._shown_every:
                 shown = now
                 display.display(f"    {title}: {self._progress(answer, args, now - began)}")
-            again = {**args, "start": False, "wait": 10}
-            answer = self._execute_module(
-                module_name="twinserve.pair.job", module_args=again, task_vars=task_vars
-            )
-            if answer.get("failed") or answer.get("unreachable"):
+            answer = self._ask({**args, "start": False, "wait": 10}, task_vars)
+            if answer.get("failed"):
                 return {**answer, "status": "lost", "log": [str(answer.get("msg"))]}
         return answer
+
+    def _ask(self, args: dict[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        return ask(
+            lambda: self._execute_module(
+                module_name="twinserve.pair.job", module_args=args, task_vars=task_vars
+            )
+        )
 
     @staticmethod
     def _progress(answer: dict[str, Any], args: dict[str, Any], seconds: float) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.twinserve.pair.plugins.plugin_utils.patience import ask
 
 display = Display()
 
@@ -25,17 +27,15 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             return {**result, **answer}
         changed, diff = answer["changed"], answer.get("diff")
         host, shown = (task_vars or {}).get("inventory_hostname", ""), ""
-        lost = 0
         while not answer.get("settled"):
             detail = str((answer.get("pair") or {}).get("detail") or "waiting for the supervisor")
             if detail != shown:
                 shown = detail
                 display.display(f"    {host}: {detail}")
-            answer = self._call({**args, "state": "followed"}, task_vars)
-            lost = lost + 1 if answer.get("failed") or answer.get("unreachable") else 0
-            if lost > 5:
-                return {**result, **answer, "failed": True}
-            time.sleep(0.2 if not lost else 2)
+            answer = ask(partial(self._call, {**args, "state": "followed"}, task_vars))
+            if answer.get("failed"):
+                return {**result, **answer, "changed": changed}
+            time.sleep(0.2)
         answer.update(changed=changed, diff=diff)
         pair = answer["pair"]
         if pair.get("state") != "serving":

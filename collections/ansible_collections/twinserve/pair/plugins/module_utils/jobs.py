@@ -86,6 +86,11 @@ def collect(name: str) -> None:
         run(["systemctl", "reset-failed", unit])
 
 
+def stop(name: str) -> None:
+    """End a running job; systemd also ends what it started."""
+    run(["systemctl", "stop", unit_name(name)], timeout=120)
+
+
 def wait(name: str, seconds: float, watch: Sequence[str] = ()) -> JobState:
     """The state once the job has ended, or after `seconds`."""
     limit = time.monotonic() + seconds

@@ -47,6 +47,10 @@ options:
     description: Whether to start the job when it does not run; the follow-up calls do not.
     type: bool
     default: true
+  stop:
+    description: Stop the job with everything that it started, when it runs.
+    type: bool
+    default: false
   wait:
     description: Seconds to wait for the end within this call.
     type: float
@@ -94,6 +98,7 @@ ARGUMENTS: dict[str, Any] = {
     "total_gb": {"type": "float"},
     "stall_seconds": {"type": "int", "default": 900},
     "start": {"type": "bool", "default": True},
+    "stop": {"type": "bool", "default": False},
     "wait": {"type": "float", "default": 5.0},
 }
 
@@ -109,6 +114,8 @@ def main() -> None:
         if module.params["start"] and not attached:
             env = {key: str(value) for key, value in module.params["env"].items()}
             jobs.start(name, module.params["argv"], user=module.params["user"], env=env)
+        if module.params["stop"] and attached:
+            jobs.stop(name)
         state = jobs.wait(name, module.params["wait"], watch)
         if state.status in ("done", "failed"):
             jobs.collect(name)

@@ -86,6 +86,8 @@ def main() -> None:
                     STATE.unlink(missing_ok=True)  # an old answer must not pass for the new one
                 run(command, timeout=900)
             state = wait_state(digest, module.params["wait"]) if wanted != "stopped" else read_state()
+            if wanted != "stopped" and not is_settled(state, digest):
+                _refuse_dead(module, read_services().get(_UNIT, {}))
     except CommandError as error:
         module.fail_json(msg=str(error))
     diff = {"before": f"pair: {before}\n", "after": f"pair: {after}\n"}
@@ -108,6 +110,13 @@ def plan(
     if wanted == "restarted" or (active and not serves):
         return [*enable, ["systemctl", "restart", _UNIT]]
     return enable if serves else [*enable, ["systemctl", "start", _UNIT]]
+
+
+def _refuse_dead(module: AnsibleModule, unit: dict[str, str]) -> None:
+    """Nobody will ever settle the state of a supervisor that systemd has given up."""
+    if not _is_active(unit):
+        said = unit.get("StatusText") or f"see journalctl -u {_UNIT}"
+        module.fail_json(msg=f"{_UNIT} is {unit.get('ActiveState', 'not there')}: {said}")
 
 
 def _is_active(unit: dict[str, str]) -> bool:
