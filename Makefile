@@ -74,6 +74,6 @@ manual: venv ## Write the generated parts: settings manual, README table
 .PHONY: clean
 clean: ## Remove the labs, the environment and all that was built
 	@echo "== removing labs, .venv and caches"
-	@if [ -d .lab ]; then $(SUDO) lab/lab wipe --all; fi
+	@for hosts in .lab/*/hosts; do [ ! -d "$$hosts" ] || $(SUDO) lab/lab wipe --name "$$(basename "$${hosts%/hosts}")"; done
 	@$(SUDO) rm -rf .lab .venv build .cache .ansible .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.*
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

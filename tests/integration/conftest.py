@@ -139,11 +139,11 @@ def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     found = Lab(NAME, state / NAME)
     keep = request.config.getoption("--keep-lab")
     if not keep:
-        found.verb("wipe", check=False)
+        found.verb("down", "--wipe")
     found.verb("up")
     yield found
     if not keep:
-        found.verb("wipe")
+        found.verb("down", "--wipe")
 
 
 @pytest.fixture(scope="session")
