@@ -103,6 +103,7 @@ class FakeRank:
     dead_targets: set[str] = field(default_factory=set)
     gpu_gib: float | None = None
     available_gib: float = 110.0
+    expected: list[dict[str, Any]] = field(default_factory=list)
 
     def call(self, words: Sequence[str], stdin: str, timeout: float) -> str:
         """Answer a verb."""
@@ -134,7 +135,7 @@ class FakeRank:
         return {"id": f"c{self.world.made}", "running": True, "started_at": "x", "digest": plan}
 
     def _report(self, _stdin: str) -> dict[str, Any]:
-        plan = {"digest": PLANS[self.rank], "image": "i", "container": "glm", "expected_link": []}
+        plan = {"digest": PLANS[self.rank], "image": "i", "container": "glm", "expected_link": self.expected}
         return {
             "version": self.version,
             "hostname": self.rank,

@@ -205,6 +205,22 @@ def test_link_that_must_work_and_does_not_is_waited_for_and_said(rails: Any, dea
     assert sum("waiting: " in line for line in world.said) == 1
 
 
+def expected(*hcas: str) -> list[dict[str, Any]]:
+    return [{"netdev": "n", "hca": hca, "address": "", "gid_index": None} for hca in hcas]
+
+
+@pytest.mark.parametrize(("late", "rails"), [(5, 2), (60, 1)])
+def test_second_rail_that_comes_up_late_is_waited_for_a_little(late: float, rails: int) -> None:
+    world = World()
+    world.ranks[0].expected = expected("rocep1s0f1", "roceP2p1s0f1")
+    world.ranks[1].expected = expected("rocep1s0f0", "roceP2p1s0f0")
+    whole = world.ranks[1].devices
+    world.ranks[1].devices = fake_pair.worker(roceP2p1s0f0={"addresses": ()})
+    world.run(late)
+    world.ranks[1].devices = whole
+    assert world.until("serving")["effective"]["rails"] == rails
+
+
 def test_f05_no_shared_subnet_is_waited_for() -> None:
     world = World()
     rail, world.ranks[1].devices = (

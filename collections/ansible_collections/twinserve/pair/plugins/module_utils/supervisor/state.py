@@ -106,6 +106,9 @@ class State:
     waiting: str = ""
     blocked: str | None = None
     blocked_at: float = 0.0
+    # How many rails the configuration expects, and since when there are fewer.
+    expected_rails: int = 0
+    short_at: float | None = None
     # GiB available at the last start and at the last look, and since when the ranks are gone.
     baseline: Mapping[int, float] = field(default_factory=dict)
     available: Mapping[int, float] = field(default_factory=dict)

@@ -64,6 +64,9 @@ def restore(state: State, path: Path) -> State:
     """Take over what an earlier supervisor of this boot knew: its restarts, its rails, what it ran."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
+        if data["state"] == "down":
+            # It ended in good order, or gave up: whoever starts it now wants a new beginning.
+            return state
         marks = tuple(float(mark) for mark in data["restart_marks"])
         return replace(
             state,

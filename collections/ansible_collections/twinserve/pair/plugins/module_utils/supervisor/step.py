@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from . import ending, launching, looking, serving
-from .events import Action, Observation
+from . import ending, launching, linking, looking, serving
+from .events import Action, Observation, Say
 from .observe import absorb
 from .state import Moved, Phase, State, enter
+from .words import status
 
 _PHASES: Mapping[Phase, Callable[[State, float], Moved]] = {
     Phase.LOOK: looking.look,
-    Phase.REACH: looking.reach,
+    Phase.REACH: linking.reach,
     Phase.LAUNCH: launching.launch,
     Phase.LOAD: launching.load,
     Phase.SMOKE: launching.smoke,
@@ -42,6 +43,8 @@ def step(state: State, observation: Observation, now: float) -> Moved:
         actions += more
         if state.epoch == before:
             since = state.clock if state.shown != shown or not state.since else state.since
+            if state.shown == "serving" != shown:
+                actions.append(Say(state.epoch, status(state, now)))
             return replace(state, since=since), tuple(actions)
     raise RuntimeError(f"the supervisor goes round in circles in phase {state.phase}")
 
