@@ -170,6 +170,16 @@ def test_a_port_that_is_set_on_either_node_makes_the_main_rail(
     assert not set(main) & set(second)
 
 
+def test_a_peers_address_that_is_set_makes_the_main_rail() -> None:
+    nodes = head(**ADDRESSED_HEAD), worker(**ADDRESSED_WORKER)
+    main, second = rails(plan(*nodes, peers=("203.0.113.2", None)))
+    assert (main, second) == (("enP2p1s0f1np1", "enP2p1s0f0np0"), ("enp1s0f1np1", "enp1s0f0np0"))
+    assert rails(plan(*nodes, peers=(None, "203.0.113.1")))[0] == main
+    assert refusal(*nodes, peers=("192.0.2.12", None)) == (
+        "fabric_peer 192.0.2.12 is on no RoCE port of spark-b that may be used: enp1s0f0np0, enP2p1s0f0np0"
+    )
+
+
 def test_ports_that_are_down_are_set_up_before_anything_is_decided() -> None:
     asleep = {netdev: link(up=False, carrier=False) for netdev in ADDRESSED_HEAD}
     plans = plan(head(**asleep), worker())

@@ -16,6 +16,7 @@ LINK = {
     "rails": "auto",
     "fabric_manage": True,
     "fabric_netdev": None,
+    "fabric_peer": None,
     "fabric_mtu": 9000,
     "fabric_subnets": ["10.1.0.0/24", "10.2.0.0/24"],
 }
@@ -62,7 +63,10 @@ def test_files_of_a_node_that_was_not_read_all_differ() -> None:
 
 def test_rendering_is_told_where_things_are_on_each_node() -> None:
     nodes = [{"hf": {"home": f"/hf{n}"}, "kernel_cache": f"/k{n}"} for n in (0, 1)]
-    own = [{"nccl_ib_hca": None, "fabric_netdev": None}, {"nccl_ib_hca": "=x", "fabric_netdev": "e1"}]
+    own: list[dict[str, Any]] = [
+        {"nccl_ib_hca": None, "fabric_netdev": None, "fabric_peer": None},
+        {"nccl_ib_hca": "=x", "fabric_netdev": "e1", "fabric_peer": None},
+    ]
     port = {"netdev": "e0", "hca": "r0", "address": "10.0.0.1/24", "mtu": 9000}
     inputs = FILTERS["rank_inputs"](nodes, NAMES, ("a0", "a1"), own, [{"ports": [port]}, {"ports": []}])
     assert inputs[0] == {
@@ -79,6 +83,16 @@ def test_rendering_is_told_where_things_are_on_each_node() -> None:
         "e1",
         [],
     )
+
+
+def test_a_peer_that_is_named_settles_the_ports_of_every_start() -> None:
+    nodes = [{"hf": {"home": "/hf"}, "kernel_cache": "/k"}] * 2
+    own = [{"nccl_ib_hca": None, "fabric_netdev": None, "fabric_peer": peer} for peer in ("10.0.0.2", None)]
+    ports = [{"netdev": f"e{n}", "hca": "r", "address": f"10.0.0.{n}/24"} for n in (1, 2)]
+    inputs = FILTERS["rank_inputs"](nodes, NAMES, ("a", "b"), own, [{"ports": [port]} for port in ports])
+    assert [one["fabric_netdev"] for one in inputs] == ["e1", "e2"]
+    unplanned = FILTERS["rank_inputs"](nodes, NAMES, ("a", "b"), own, [{"ports": []}] * 2)
+    assert [one["fabric_netdev"] for one in unplanned] == [None, None]
 
 
 def test_the_lookup_packs_the_folder_that_the_modules_import() -> None:

@@ -30,6 +30,7 @@ def plan_fabric(
         rails=str(settings[0]["rails"]),
         manage=settings[0]["fabric_manage"],
         netdevs=tuple(own["fabric_netdev"] for own in settings),
+        peers=tuple(own["fabric_peer"] for own in settings),
         mtu=settings[0]["fabric_mtu"],
         subnets=tuple(settings[0]["fabric_subnets"]),
     )
@@ -58,7 +59,9 @@ def rank_inputs(
     settings: Sequence[Mapping[str, Any]],
     plans: Sequence[Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """What the rendering of the ranks needs of each node: where things are, and the link that is expected."""
+    """What rendering the ranks needs of each node: where things are, and the link that is expected."""
+    # The supervisor finds the link by itself at each start; a named peer stands for the ports found for it.
+    named = any(own["fabric_peer"] for own in settings)
     return [
         {
             "name": name,
@@ -66,7 +69,7 @@ def rank_inputs(
             "kernel_cache": node["kernel_cache"],
             "address": address,
             "nccl_ib_hca": own["nccl_ib_hca"],
-            "fabric_netdev": own["fabric_netdev"],
+            "fabric_netdev": plan["ports"][0]["netdev"] if named and plan["ports"] else own["fabric_netdev"],
             "expected_link": [
                 {"netdev": port["netdev"], "hca": port["hca"], "address": port["address"].split("/")[0]}
                 for port in plan["ports"]

@@ -32,13 +32,22 @@ class FabricError(ValueError):
 
 @dataclass(frozen=True)
 class Wish:
-    """The settings that concern the link. `netdevs`: the main rail's port by rank, None where it is found."""
+    """The settings that concern the link.
+
+    `netdevs` and `peers` are by rank: the main rail's own port, the peer's address on it; None is found.
+    """
 
     rails: str = "auto"
     manage: bool = True
     netdevs: tuple[str | None, ...] = ()
+    peers: tuple[str | None, ...] = ()
     mtu: int = 9000
     subnets: tuple[str, ...] = ("192.168.177.0/24", "192.168.178.0/24")
+
+    @property
+    def names_main(self) -> bool:
+        """Whether the main rail is said rather than found."""
+        return any(self.netdevs) or any(self.peers)
 
     @property
     def limit(self) -> int:
@@ -124,7 +133,7 @@ def _facing(cabled: list[list[Port]], pair: _Pair) -> list[Rail]:
     """Ports that face each other, main rail first: by a shared subnet, else by their place on the card."""
     wish, link_local = pair.wish, not pair.wish.manage
     rails: list[Rail] = []
-    if any(wish.netdevs):
+    if wish.names_main:
         # The main rail is among these ports alone; the others can only become the second rail.
         chosen = _chosen(cabled, pair)
         rails = (sharing_rails(chosen, link_local) or placed_rails(chosen, [], wish.networks))[:1]
@@ -146,17 +155,25 @@ def _facing(cabled: list[list[Port]], pair: _Pair) -> list[Rail]:
             f"rails is 2, but only {len(rails)} pair of cabled RDMA ports was found ({seen}); use rails: auto"
         )
     # Whichever rail was found first: the same ports get the same place, and so the same subnet, in every run.
-    return rails if any(wish.netdevs) else sorted(rails, key=lambda rail: rail[0].order)
+    return rails if wish.names_main else sorted(rails, key=lambda rail: rail[0].order)
 
 
 def _chosen(cabled: Sequence[Sequence[Port]], pair: _Pair) -> list[list[Port]]:
-    """The ports that may be the main rail's, where `fabric_netdev` names one."""
+    """The ports that may be the main rail's: where `fabric_netdev` or another's `fabric_peer` names one."""
+    netdevs, peers = pair.wish.netdevs, pair.wish.peers
     found = []
-    for name, ports, wanted in zip(pair.names, cabled, pair.wish.netdevs, strict=True):
-        own = [port for port in ports if wanted in (None, port.netdev)]
+    for rank, (name, ports) in enumerate(zip(pair.names, cabled, strict=True)):
+        up = ", ".join(port.netdev for port in ports)
+        netdev = netdevs[rank] if netdevs else None
+        own = [port for port in ports if netdev in (None, port.netdev)]
         if not own:
-            up = ", ".join(port.netdev for port in ports)
-            raise FabricError(f"fabric_netdev {wanted} is down on {name}; up RoCE ports: {up}")
+            raise FabricError(f"fabric_netdev {netdev} is down on {name}; up RoCE ports: {up}")
+        for address in {one for other, one in enumerate(peers) if one and other != rank}:
+            own = [port for port in own if address in [one.split("/")[0] for one in port.addresses]]
+            if not own:
+                raise FabricError(
+                    f"fabric_peer {address} is on no RoCE port of {name} that may be used: {up}"
+                )
         found.append(own)
     return found
 
