@@ -112,6 +112,14 @@ def test_m01_the_worker_must_have_what_the_head_has(home: Path, capsys: pytest.C
     assert answer["wrong"] == [f"{FIRST} has 5 bytes instead of {SIZES[FIRST]}"]
 
 
+def test_a_list_that_cannot_be_read_is_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(home)
+    (home / f"hub/models--o--n/trees/{REVISION}.json").write_text("{torn")
+    answer = verify(capsys, home)
+    assert answer["failed"]
+    assert answer["msg"].startswith("o/n@9eaebb7c cannot be verified: ")
+
+
 def test_an_absent_snapshot_has_no_file_at_all(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verify(capsys, home)["msg"] == "o/n@9eaebb7c incomplete: 0 of 0 files (no file at all)"
 
