@@ -120,56 +120,66 @@ def _engine(options: argparse.Namespace, progress: Progress) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lab", description="Two simulated DGX Sparks on this machine.")
-    parser.add_argument("--name", default=DEFAULT_NAME, help="which lab; hosts are NAME-a and NAME-b")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+class _Verbs:
+    """Collects the verbs into one parser; each takes --name too."""
 
-    def verb(name: str, run: Verb, text: str) -> argparse.ArgumentParser:
-        sub = verbs.add_parser(name, help=text, description=text)
+    def __init__(self) -> None:
+        self.parser = argparse.ArgumentParser(
+            prog="lab", description="Two simulated DGX Sparks on this machine."
+        )
+        self.parser.add_argument(
+            "--name", default=DEFAULT_NAME, help="which lab; hosts are NAME-a and NAME-b"
+        )
+        self._verbs = self.parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    def add(self, name: str, run: Verb, text: str, host: bool = False) -> argparse.ArgumentParser:
+        """Add a verb; `host` for one that is about a host."""
+        sub = self._verbs.add_parser(name, help=text, description=text)
         sub.add_argument("--name", default=argparse.SUPPRESS)
         sub.set_defaults(run=run)
+        if host:
+            sub.add_argument("host", metavar="HOST")
         return sub
 
-    def host_verb(name: str, run: Verb, text: str) -> argparse.ArgumentParser:
-        sub = verb(name, run, text)
-        sub.add_argument("host", metavar="HOST")
-        return sub
 
-    sub = verb("up", _up, "build and boot the pair")
-    sub.add_argument(
+def _parser() -> argparse.ArgumentParser:
+    verbs = _Verbs()
+    up = verbs.add("up", _up, "build and boot the pair")
+    up.add_argument(
         "--cabled", action="store_true", help="with addresses on the rails and ssh between the hosts"
     )
-    sub.add_argument("--hf", action="store_true", help="with the model hub's client for the hosts' user")
-    verb("down", _down, "shut the pair down").add_argument(
-        "--wipe", action="store_true", help="and forget what the hosts have on their disks"
-    )
-    verb("wipe", _wipe, "down, and remove all state; with the last lab also the base and the caches")
-    verb("status", _status, "what runs; exit code 1 unless all does")
-    verb("env", _env, "paths and addresses for other programs")
-    host_verb("ssh", _ssh, "log in as the user, or run a command").add_argument(
-        "command", nargs=argparse.REMAINDER
-    )
-    host_verb("exec", _exec, "run a command as root, without ssh").add_argument(
-        "command", nargs=argparse.REMAINDER
-    )
-    host_verb("power-cut", _power_cut, "take the power away, at once")
-    host_verb("power-on", _power_on, "switch on and wait until booted")
-    host_verb("reboot", _reboot, "reboot in good order and wait until booted")
-    for name, run, text in (
-        ("cut-rail", _cut_rail, "pull the cable of a rail"),
-        ("mend-rail", _mend_rail, "put it back"),
-    ):
-        verb(name, run, text).add_argument("rail", type=int, metavar="N")
-    for name, run, text in (
-        ("memory", _memory, "set the GiB available while no engine is loaded"),
-        ("disk", _disk, "set the GiB free on the host's disk"),
-    ):
-        host_verb(name, run, text).add_argument("gib", type=float, metavar="GIB")
-    sub = host_verb("engine", _engine, "set switches of the simulated engine")
-    sub.add_argument("--clear", action="store_true", help="forget the switches that are set")
-    sub.add_argument("switch", nargs="*", metavar="KEY=VALUE")
-    return parser
+    up.add_argument("--hf", action="store_true", help="with the model hub's client for the hosts' user")
+    down = verbs.add("down", _down, "shut the pair down")
+    down.add_argument("--wipe", action="store_true", help="and forget what the hosts have on their disks")
+    verbs.add("wipe", _wipe, "down, and remove all state; with the last lab also the base and the caches")
+    verbs.add("status", _status, "what runs; exit code 1 unless all does")
+    verbs.add("env", _env, "paths and addresses for other programs")
+    _add_host_verbs(verbs)
+    rails = {"cut-rail": (_cut_rail, "pull the cable of a rail"), "mend-rail": (_mend_rail, "put it back")}
+    for name, (run, text) in rails.items():
+        verbs.add(name, run, text).add_argument("rail", type=int, metavar="N")
+    return verbs.parser
+
+
+def _add_host_verbs(verbs: _Verbs) -> None:
+    commands = {
+        "ssh": (_ssh, "log in as the user, or run a command"),
+        "exec": (_exec, "run a command as root, without ssh"),
+    }
+    for name, (run, text) in commands.items():
+        verbs.add(name, run, text, host=True).add_argument("command", nargs=argparse.REMAINDER)
+    verbs.add("power-cut", _power_cut, "take the power away, at once", host=True)
+    verbs.add("power-on", _power_on, "switch on and wait until booted", host=True)
+    verbs.add("reboot", _reboot, "reboot in good order and wait until booted", host=True)
+    sizes = {
+        "memory": (_memory, "set the GiB available while no engine is loaded"),
+        "disk": (_disk, "set the GiB free on the host's disk"),
+    }
+    for name, (run, text) in sizes.items():
+        verbs.add(name, run, text, host=True).add_argument("gib", type=float, metavar="GIB")
+    engine_verb = verbs.add("engine", _engine, "set switches of the simulated engine", host=True)
+    engine_verb.add_argument("--clear", action="store_true", help="forget the switches that are set")
+    engine_verb.add_argument("switch", nargs="*", metavar="KEY=VALUE")
 
 
 def main(argv: list[str]) -> int:

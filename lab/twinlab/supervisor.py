@@ -42,6 +42,24 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def _boot_command(host: Host, base: Path, tty: str) -> list[str]:
+    """What makes the host's namespaces and becomes its init in them; it dies with this process."""
+    own = [
+        "--mount",
+        "--uts",
+        "--ipc",
+        "--pid",
+        "--cgroup",
+        "--fork",
+        "--kill-child",
+        "--propagation",
+        "private",
+    ]
+    network = ["nsenter", f"--net=/run/netns/{host.netns}"]
+    boot = [str(PACKAGE / "boot.sh"), host.name, str(host.folder), str(base), tty]
+    return [*network, "unshare", *own, *boot]
+
+
 def _boot(host: Host, base: Path) -> tuple[int, int]:
     """Start the host's namespaces.  Returns the pid of `unshare` and our end of the console."""
     (host.folder / "boot_id").write_text(f"{uuid.uuid4()}\n")
@@ -56,28 +74,8 @@ def _boot(host: Host, base: Path) -> tuple[int, int]:
         os.setsid()
         _die_with_parent()
         os.read(ready, 1)  # wait until we are in the host's group: the cgroup namespace begins there
-        os.execvp(
-            "nsenter",
-            [
-                "nsenter",
-                f"--net=/run/netns/{host.netns}",
-                "unshare",
-                "--mount",
-                "--uts",
-                "--ipc",
-                "--pid",
-                "--cgroup",
-                "--fork",
-                "--kill-child",
-                "--propagation",
-                "private",
-                str(PACKAGE / "boot.sh"),
-                host.name,
-                str(host.folder),
-                str(base),
-                os.ttyname(tty),
-            ],
-        )
+        argv = _boot_command(host, base, os.ttyname(tty))
+        os.execvp(argv[0], argv)
     cgroups.create(host.cgroup)
     cgroups.add(host.cgroup, pid)
     os.close(ready)
