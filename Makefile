@@ -19,7 +19,7 @@ demo: ## From this machine to a chat answer of a simulated pair; again: quick, c
 
 .PHONY: test
 test: dev lint unit integration molecule ## Everything that CI runs
-	@$(BIN)/python tools/closing_line.py build/unit.xml build/integration.xml
+	@$(BIN)/python tools/closing_line.py build/unit.xml build/lab.xml build/integration.xml
 
 .PHONY: test-all
 test-all: SLOW := --run-slow
@@ -53,7 +53,7 @@ lint: dev ## yamllint, ansible-lint (production), ruff, mypy (strict)
 unit: dev ## Unit and contract tests: no root, no network
 	@echo "== unit and contract tests"
 	@mkdir -p build
-	@COVERAGE_FILE=.coverage.unit $(BIN)/coverage run -m pytest -q --junitxml build/unit.xml tests/unit tests/contract tests/lab
+	@COVERAGE_FILE=.coverage.unit $(BIN)/coverage run -m pytest -q -m "not lab" --junitxml build/unit.xml tests/unit tests/contract tests/lab
 	@COVERAGE_FILE=.coverage.unit $(BIN)/coverage report --skip-covered
 
 .PHONY: integration
@@ -61,6 +61,7 @@ integration: dev ## One simulated pair, the real playbooks, testinfra on the nod
 	@echo "== integration tests in the lab"
 	@mkdir -p build
 	@$(SUDO) $(BIN)/python -m pytest -q --junitxml build/integration.xml $(SLOW) tests/integration
+	@$(SUDO) $(BIN)/python -m pytest -q -m lab --junitxml build/lab.xml tests/lab
 
 .PHONY: molecule
 molecule: dev ## Each role alone, in the lab
