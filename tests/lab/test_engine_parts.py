@@ -53,6 +53,10 @@ def test_pieces_join_to_the_text(text: str) -> None:
     assert all(tokens.decode(ids) == piece for piece, ids in found)
 
 
+def test_pieces_are_words_with_the_space_before_them() -> None:
+    assert [piece for piece, _ in tokens.pieces("one two  three\n")] == ["one", " two", "  three", "\n"]
+
+
 def _settings(*words: str, drafts: bool = True, **env: str) -> Settings:
     arguments = build_parser().parse_args(["serve", "/m", "--tp", "2", "--master", "h", *words])
     return read_settings(arguments, {**ENVIRONMENT, **env}, "m", drafts)

@@ -65,20 +65,21 @@ def test_both_ranks_log_the_contracts_lines(pair: Pair) -> None:
     assert "[tensorfold] rank 1 ready in " in one.log() and "s, following rank 0\n" in one.log()
 
 
+@pytest.mark.parametrize("comm", ["roce", "nccl"])
 @pytest.mark.parametrize("first", [0, 1])
 def test_either_rank_may_start_first_and_no_api_is_open_before_both_are_loaded(
-    pair: Pair, first: int
+    pair: Pair, first: int, comm: str
 ) -> None:
     pair.machines[1].switch(load_seconds=1.0)
-    early = pair.start(first)
-    early.until("loading ")
+    ranks = {first: pair.start(first, env={"TF_GLM_COMM": comm})}
+    ranks[first].until("loading ")
     time.sleep(0.3)
-    late = pair.start(1 - first)
-    one = late if first == 0 else early
-    while "rank 1 ready" not in one.log():
-        assert not _listens(pair.api) or "rank 1 ready" in one.log()
+    ranks[1 - first] = pair.start(1 - first, env={"TF_GLM_COMM": comm})
+    while "rank 1 ready" not in ranks[1].log():
+        opened = _listens(pair.api)
+        assert not opened or "rank 1 ready" in ranks[1].log()
         time.sleep(0.02)
-    (early if first == 0 else late).until("serving ")
+    ranks[0].until("serving ")
     assert pair.ask("/v1/models")[0] == 200
 
 
@@ -365,6 +366,7 @@ def test_as_pid_1_rank_1_survives_sigterm(pair: Pair) -> None:
 
 
 def test_a_dead_rank_1_leaves_health_up_and_requests_hanging(pair: Pair) -> None:
+    pair.machines[0].switch(roce_wait_s=0.1)
     zero, one = pair.up()
     pair.chat("Reply with OK.")
     one.process.kill()

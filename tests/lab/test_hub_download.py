@@ -196,8 +196,12 @@ def test_a_large_file_is_named_by_sha256_and_a_small_one_by_git(hub: Hub) -> Non
     assert headers["ETag"] == f'"{hashlib.sha1(b"blob %d" % len(body) + bytes(1) + body).hexdigest()}"'
 
 
-@pytest.mark.parametrize("name", ["../../log", "%2e%2e/%2e%2e/log", "none.txt", f"../{DRAFTER.name}.json"])
+@pytest.mark.parametrize(
+    "name", ["../../../log", "%2e%2e/../../log", "none.txt", f"../../{DRAFTER.name}.json"]
+)
 def test_nothing_outside_a_repository_is_served(hub: Hub, name: str) -> None:
+    outside = hub.folder / MODEL.name / name.replace("%2e", ".")
+    assert outside.exists() is (name != "none.txt")
     status, _, headers = hub.get(_resolve(MODEL, name))
     assert (status, headers.get("X-Error-Code")) == (404, "EntryNotFound")
 
