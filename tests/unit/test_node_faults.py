@@ -20,6 +20,7 @@ def node(**changes: Any) -> dict[str, Any]:
     """A node that can be a rank, with changes."""
     whole: dict[str, Any] = {
         "architecture": "arm64",
+        "python": "3.12.3",
         "tools": {"docker": True},
         "docker": {"store_path": "/var/lib/docker"},
         "gpu": {"names": ["NVIDIA GB10"], "processes": {}},
@@ -57,6 +58,7 @@ def test_a_sound_node_has_no_fault() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
+        ({"python": "3.10.12"}, "python3 is 3.10.12, the runtime needs 3.11 or later"),
         ({"tools": {"docker": False}, "docker": None}, "docker is not installed: install docker.io"),
         (
             {"docker": None, "errors": {"docker": "docker info: no socket (exit 1)"}},

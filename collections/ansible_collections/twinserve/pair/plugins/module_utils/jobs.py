@@ -62,15 +62,26 @@ def read(name: str, watch: Sequence[str] = ()) -> JobState:
     )
 
 
-def start(name: str, argv: Sequence[str], *, user: str | None, env: Mapping[str, str]) -> None:
-    """Start the job; whatever an earlier one of that name left is cleared first."""
+def start(
+    name: str,
+    argv: Sequence[str],
+    *,
+    user: str | None = None,
+    env: Mapping[str, str] | None = None,
+    env_file: str | None = None,
+) -> None:
+    """Start the job; whatever an earlier one of that name left is cleared first.
+
+    `env` is readable by every user of the node; what is secret goes into `env_file`, which systemd reads.
+    """
     collect(name)
     unit = unit_name(name)
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{unit}.log"
     log.unlink(missing_ok=True)
     options = [f"--property=StandardOutput=append:{log}", f"--property=StandardError=append:{log}"]
-    options += [f"--setenv={key}={value}" for key, value in sorted(env.items())]
+    options += [f"--setenv={key}={value}" for key, value in sorted((env or {}).items())]
+    options += [f"--property=EnvironmentFile={env_file}"] if env_file else []
     options += [f"--uid={user}"] if user else []
     run(["systemd-run", "--quiet", f"--unit={unit}", "--property=RemainAfterExit=yes", "--property=Type=exec",
          *options, "--", *argv])  # fmt: skip

@@ -57,9 +57,17 @@ def missing(
 
 
 def download_argv(
-    node: Mapping[str, Any], snapshot: Mapping[str, str], image: str, token_file: str = ""
+    node: Mapping[str, Any],
+    snapshot: Mapping[str, str],
+    image: str,
+    token_file: str = "",
+    more_env: Sequence[str] = (),
 ) -> list[str]:
-    """`hf download` of one pinned snapshot: the user's own program, else the one in the engine image."""
+    """`hf download` of one pinned snapshot: the user's own program, else the one in the engine image.
+
+    `token_file` is the file with the hub's token, if there is one; `more_env` names variables that the
+    container shall take from the job's environment, beside our own.
+    """
     words = ["download", snapshot["repo"], "--revision", snapshot["revision"]]
     program = node["hf"]["program"]
     if program:
@@ -67,7 +75,7 @@ def download_argv(
     home, user = node["hf"]["home"], node["user"]
     options = ["--rm", "--network", "host", "--user", f"{user['uid']}:{user['gid']}", "-v", f"{home}:{home}"]
     options += ["-v", f"{token_file}:{token_file}:ro"] if token_file else []
-    for name in ("HF_HOME", "HF_ENDPOINT", "HF_TOKEN_PATH", "HOME", *_QUIET):
+    for name in ("HF_HOME", "HF_ENDPOINT", "HF_TOKEN_PATH", "HOME", *_QUIET, *more_env):
         options += ["-e", name]  # without a value: docker takes it from the job's own environment
     return ["docker", "run", *options, "--entrypoint", "hf", image, *words]
 

@@ -12,6 +12,7 @@ def faults(
     """All faults of the node at once, so that they can be mended in one go."""
     found = [
         *_unread(node),
+        _python(node),
         _docker(node),
         _architecture(node, settings, release),
         _gpu(node),
@@ -39,6 +40,13 @@ def _unread(node: Mapping[str, Any]) -> list[str]:
 def _host_key(node: Mapping[str, Any]) -> str | None:
     """The head knows its workers by this key and no other."""
     return None if node["host_key"] else "sshd has no ed25519 host key: run ssh-keygen -A"
+
+
+def _python(node: Mapping[str, Any]) -> str | None:
+    version = str(node.get("python", ""))
+    if tuple(int(part) for part in version.split(".")[:2]) >= (3, 11):
+        return None
+    return f"python3 is {version}, the runtime needs 3.11 or later (Ubuntu 24.04, Debian 12, DGX OS 7)"
 
 
 def _docker(node: Mapping[str, Any]) -> str | None:

@@ -65,6 +65,7 @@ def _identity(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
         "hostname": platform.node(),
         "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine()),
         "kernel": platform.release(),
+        "python": platform.python_version(),
         "user": asdict(user),
         "kernel_cache": login_user.expand(wanted.kernel_cache or "~/.cache/twinserve", user),
         "tools": {name: shutil.which(name) is not None for name in _TOOLS}

@@ -31,6 +31,9 @@ options:
     description: Environment. Never a secret, since it is visible in the unit.
     type: dict
     default: {}
+  env_file:
+    description: File on the node with more environment, for what is secret; C(NAME=value) lines.
+    type: path
   watch:
     description: Folders whose size shows the progress.
     type: list
@@ -94,6 +97,7 @@ ARGUMENTS: dict[str, Any] = {
     "argv": {"type": "list", "elements": "str", "required": True},
     "user": {"type": "str"},
     "env": {"type": "dict", "default": {}},
+    "env_file": {"type": "path"},
     "watch": {"type": "list", "elements": "path", "default": []},
     "total_gb": {"type": "float"},
     "stall_seconds": {"type": "int", "default": 900},
@@ -113,7 +117,7 @@ def main() -> None:
         attached = jobs.read(name).status == "running"
         if module.params["start"] and not attached:
             env = {key: str(value) for key, value in module.params["env"].items()}
-            jobs.start(name, module.params["argv"], user=module.params["user"], env=env)
+            jobs.start(name, module.params["argv"], user=module.params["user"], env=env, env_file=module.params["env_file"])
         if module.params["stop"] and attached:
             jobs.stop(name)
         state = jobs.wait(name, module.params["wait"], watch)
