@@ -16,10 +16,10 @@ COMMANDS = ("serve", "pull", "models", "update", "info")
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole parser. Building and parsing touch no file, no network and no environment variable."""
-    parser = argparse.ArgumentParser(prog="tensorfold", description="Serve a model.", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="tensorfold", description="Serve a model.")
     parser.add_argument("--version", action="version", version=f"tensorfold {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    serve = commands.add_parser("serve", help="serve a model over HTTP", allow_abbrev=False)
+    serve = commands.add_parser("serve", help="serve a model over HTTP")
     add_serve_options(serve)
     pull = commands.add_parser("pull", help="download models")
     pull.add_argument("repos", nargs="+", metavar="REPO")
