@@ -160,6 +160,8 @@ class FakeRank:
         self.unit, self.container, self.exit_code = "inactive", None, None
         return {"stopped": True}
 
+    _kill = _stop
+
     def _state(self, _stdin: str) -> dict[str, Any]:
         return {
             "unit": self.unit,

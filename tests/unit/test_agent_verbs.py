@@ -124,6 +124,16 @@ def test_stop_of_a_stopped_rank_removes_nothing(node: FakeNode) -> None:
     assert not any(call.startswith(("docker rm", "systemctl reset")) for call in node.calls)
 
 
+@pytest.mark.parametrize("answer", ["No such container: glm53", "Container 1f2e is not running"])
+def test_kill_ends_the_container_first_and_minds_no_absence(node: FakeNode, answer: str) -> None:
+    node.answer("docker_kill", f"Error response from daemon: {answer}", 1)
+    assert verbs.kill() == {"stopped": True}
+    assert node.calls[:2] == ["docker kill glm53", "systemctl stop twinserve-rank.service"]
+    node.answer("docker_kill", "Cannot connect to the Docker daemon", 1)
+    with pytest.raises(AgentError, match="could not be killed"):
+        verbs.kill()
+
+
 def test_state_while_loading(node: FakeNode) -> None:
     node.unit("active")
     node.container(True)
@@ -187,6 +197,14 @@ def test_unit_clean_is_content_when_nothing_is_there(node: FakeNode) -> None:
     node.answer("docker_rm", "driver failed", 1)
     with pytest.raises(AgentError, match="could not be removed"):
         verbs.unit_clean()
+
+
+def test_unit_stop_is_content_when_nothing_is_there(node: FakeNode) -> None:
+    node.answer("docker_stop", "Error response from daemon: No such container: glm53", 1)
+    verbs.unit_stop()
+    node.answer("docker_stop", "driver failed", 1)
+    with pytest.raises(AgentError, match="could not be stopped"):
+        verbs.unit_stop()
 
 
 @pytest.mark.parametrize(

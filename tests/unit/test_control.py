@@ -15,7 +15,7 @@ COLLECTIONS = Path(__file__).resolve().parents[2] / "collections"
 MODULE = "ansible_collections.twinserve.pair.plugins.module_utils.control"
 
 
-@pytest.mark.parametrize("verb", ["report", "start", "stop", "state", "reach"])
+@pytest.mark.parametrize("verb", ["report", "start", "stop", "kill", "state", "reach"])
 def test_plain_verbs(verb: str) -> None:
     assert agent_argv(verb) == [*AGENT, verb]
 

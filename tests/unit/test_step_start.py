@@ -123,7 +123,7 @@ def test_l02_rank_that_dies_while_loading_ends_the_attempt_for_both() -> None:
     lines = [line for line in world.said if line.startswith("rank 1: ")]
     assert (len(lines), lines[0], lines[-1]) == (25, "rank 1: line 15", "rank 1: line 39")
     assert world.heard("rank 0: loading")
-    assert world.ranks[0].calls[-2:] == ["logs", "stop"]
+    assert world.ranks[0].calls[-2:] == ["logs", "kill"]
 
 
 def test_l02_one_missed_look_is_no_death_three_are() -> None:

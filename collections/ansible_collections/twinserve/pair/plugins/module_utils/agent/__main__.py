@@ -13,7 +13,7 @@ from ..shell import CommandError
 from . import verbs
 from .errors import AgentError
 
-USAGE = "usage: twinserve-rank report|start|stop|state|reach|logs N"
+USAGE = "usage: twinserve-rank report|start|stop|kill|state|reach|logs N"
 
 
 def answer(argv: Sequence[str], stdin: str) -> Any:
@@ -28,6 +28,8 @@ def answer(argv: Sequence[str], stdin: str) -> Any:
             return verbs.start(stdin)
         case ["stop"]:
             return verbs.stop()
+        case ["kill"]:
+            return verbs.kill()
         case ["state"]:
             return verbs.state()
         case ["logs", count] if count.isdecimal():

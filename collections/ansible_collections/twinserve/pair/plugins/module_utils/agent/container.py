@@ -10,6 +10,7 @@ from ..shell import CommandError, run
 from .errors import AgentError
 
 _SLOW = 30.0
+_GONE = ("no such container", "is not running")
 
 
 def parse_inspect(text: str) -> dict[str, Any]:
@@ -29,14 +30,30 @@ def inspect(name: str) -> dict[str, Any] | None:
     try:
         return parse_inspect(run(["docker", "container", "inspect", name], timeout=_SLOW))
     except CommandError as error:
-        if "no such container" in str(error).lower():
+        if _GONE[0] in str(error).lower():
             return None
         raise AgentError(f"docker cannot be asked: {error}") from error
 
 
 def stop(name: str, seconds: int) -> None:
-    """Ask the container to end within `seconds`, after which docker kills it (CommandError: it could not)."""
-    run(["docker", "stop", "-t", str(seconds), name], timeout=seconds + _SLOW)
+    """Ask the container to end within `seconds`, after which docker kills it.
+
+    One that is not there is fine (AgentError: docker failed).
+    """
+    try:
+        run(["docker", "stop", "-t", str(seconds), name], timeout=seconds + _SLOW)
+    except CommandError as error:
+        if _GONE[0] not in str(error).lower():
+            raise AgentError(f"container {name} could not be stopped: {error}") from error
+
+
+def kill(name: str) -> None:
+    """End the container at once (AgentError: docker failed); one that is not there, or ended, is fine."""
+    try:
+        run(["docker", "kill", name], timeout=_SLOW)
+    except CommandError as error:
+        if not any(text in str(error).lower() for text in _GONE):
+            raise AgentError(f"container {name} could not be killed: {error}") from error
 
 
 def remove(name: str) -> None:
@@ -44,7 +61,7 @@ def remove(name: str) -> None:
     try:
         run(["docker", "rm", "-f", name], timeout=2 * _SLOW)
     except CommandError as error:
-        if "no such container" not in str(error).lower():
+        if _GONE[0] not in str(error).lower():
             raise AgentError(f"container {name} could not be removed: {error}") from error
 
 

@@ -72,8 +72,10 @@ def _on_node(node: Node, action: RankAction, stop_timeout: float) -> Any:
             return json.loads(node.call(["reach"], json.dumps([asdict(one) for one in targets]), _SLOW))
         case Start(link=link):
             return _object(node.call(["start"], link, _START), _CONTAINER_FIELDS)
-        case Stop():
-            return _object(node.call(["stop"], "", stop_timeout + _STOP_EXTRA), frozenset())
+        case Stop(kill=kill):
+            return _object(
+                node.call(["kill" if kill else "stop"], "", stop_timeout + _STOP_EXTRA), frozenset()
+            )
         case Logs(lines=lines):
             return node.call(["logs", str(lines)], "", _SLOW)
     raise ValueError(f"no verb for {action}")

@@ -28,7 +28,9 @@ def refuse(state: State, why: str, now: float, keep: bool = False) -> Moved:
     changes: dict[str, Any] = {"reason": why, "last_error": why, "attempt": Attempt()}
     if keep:
         return enter(state, Phase.DOWN, now, left_running=True, **changes), said
-    return enter(state, Phase.HALT, now, after=Phase.DOWN, **changes), said
+    return enter(
+        state, Phase.HALT, now, after=Phase.DOWN, kill=state.early and state.phase is Phase.COLLECT, **changes
+    ), said
 
 
 def collect(state: State, now: float) -> Moved:
@@ -54,7 +56,7 @@ def halt(state: State, now: float) -> Moved:
     settled = set(state.answers) | set(state.problems)
     for group in _stop_groups(state):
         for rank in group:
-            state, more = ask(state, Stop(state.epoch, rank), now, float("inf"))
+            state, more = ask(state, Stop(state.epoch, rank, state.kill), now, float("inf"))
             asked += more
         if not set(group) <= settled:
             return state, tuple(asked)
@@ -63,7 +65,7 @@ def halt(state: State, now: float) -> Moved:
         for rank, why in sorted(state.problems.items())
     ]
     changes: dict[str, Any] = {"api": ApiView(), "canary": Canary(), "drain_until": None, "proved": False}
-    state = enter(state, state.after, now, emptied_at=now, available={}, **changes)
+    state = enter(state, state.after, now, emptied_at=now, available={}, kill=False, **changes)
     return state, tuple(said)
 
 
@@ -97,7 +99,13 @@ def _decide(state: State, now: float) -> Moved:
         said.append(Say(state.epoch, verdict.reason))
         if verdict.next is Next.AGAIN:
             moved = enter(
-                state, Phase.HALT, now, after=Phase.LOOK, reason=verdict.reason, attempt=verdict.attempt
+                state,
+                Phase.HALT,
+                now,
+                after=Phase.LOOK,
+                reason=verdict.reason,
+                attempt=verdict.attempt,
+                kill=True,
             )
             return moved, tuple(said)
         if verdict.next is Next.REFUSED:
@@ -127,6 +135,7 @@ def _restart(state: State, why: str, now: float) -> Moved:
         now,
         after=Phase.LOOK,
         reason=text,
+        kill=state.early,
         restarts=tuple(at for at, _ in recent),
         restarts_at=tuple(wall for _, wall in recent),
     )

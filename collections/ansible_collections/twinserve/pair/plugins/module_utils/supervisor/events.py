@@ -48,7 +48,9 @@ class Start(RankAction):
 
 @dataclass(frozen=True)
 class Stop(RankAction):
-    """Stop a rank."""
+    """Stop a rank; `kill` a rank of a start that failed, which has nothing to finish."""
+
+    kill: bool = False
 
 
 @dataclass(frozen=True)

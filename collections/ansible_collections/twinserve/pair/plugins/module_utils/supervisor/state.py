@@ -132,6 +132,8 @@ class State:
     culprit: int | None = None
     after: Phase = Phase.LOOK
     reason: str = ""
+    # Whether the ranks are to be stopped without their time to finish.
+    kill: bool = False
     left_running: bool = False
     drain_until: float | None = None
     last_error: str | None = None
