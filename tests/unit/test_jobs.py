@@ -98,6 +98,17 @@ def test_start_is_detached_and_has_its_own_log(tmp_path: Path, programs: Program
     )
 
 
+def test_what_is_secret_is_read_from_a_file_and_not_seen_in_the_unit(
+    programs: Programs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_module(job, capsys, name="pull image", argv=["true"], env_file="/run/proxy.env", wait=0)
+    call = next(call for call in programs.calls if call.startswith("systemd-run"))
+    assert "--property=EnvironmentFile=/run/proxy.env -- true" in call
+    run_module(job, capsys, name="pull image", argv=["true"], wait=0)
+    starts = [call for call in programs.calls if call.startswith("systemd-run")]
+    assert [("EnvironmentFile" in call) for call in starts] == [True, False]
+
+
 @pytest.mark.parametrize(
     ("text", "asked"),
     [(DONE, [f"systemctl stop {UNIT}"]), (FAILED, [f"systemctl reset-failed {UNIT}"]), (RUNNING, [])],

@@ -68,6 +68,12 @@ def test_m16_without_it_the_images_program_does_as_that_user() -> None:
     assert set(download_env(node(), settings, "/run/token")) <= passed
 
 
+def test_a_proxy_is_named_to_the_container_and_its_address_is_not() -> None:
+    argv = download_argv(node(), MODEL, IMAGE, "", ["https_proxy"])
+    assert argv[argv.index("https_proxy") - 1] == "-e"
+    assert "https_proxy" not in download_argv(node(), MODEL, IMAGE)
+
+
 def test_the_token_goes_by_file_and_only_its_path_is_seen() -> None:
     argv = download_argv(node(), MODEL, IMAGE, "/run/twinserve/hf-token")
     assert "/run/twinserve/hf-token:/run/twinserve/hf-token:ro" in argv
