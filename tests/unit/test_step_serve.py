@@ -192,6 +192,8 @@ def test_hang_is_lack_of_progress_beyond_the_limit() -> None:
     world.api.hangs = False
     document = world.until("serving")
     assert document["last_error"].startswith("no progress for 90")
+    assert world.ranks[0].calls.count("kill") == 1
+    assert world.heard('last /health: {"completion_tokens_total"')
     assert len(document["restarts"]) == 1
 
 

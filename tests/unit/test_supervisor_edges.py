@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor import act, main
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.act import Doer
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.client import Client, ClientError
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.config import (
@@ -28,7 +29,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.nodes im
 )
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.notify import notify, one_line
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.smoke import Reply
-from fake_world import PAIR, config
+from fake_world import PAIR, World, config
 
 SMOKE = {"prompt": "Reply with OK.", "max_tokens": 32, "extra": {"temperature": 0}}
 
@@ -245,6 +246,39 @@ def test_silent_or_absent_api_is_an_error() -> None:
         port = deaf.getsockname()[1]
     with pytest.raises(ClientError, match="refused"):
         Client("127.0.0.1", port).look()
+
+
+# The loop
+
+
+def test_bad_configuration_ends_with_a_code_that_is_not_restarted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(main, "CONFIG", tmp_path / "pair.json")
+    assert main.main() == 78
+    assert "pair.json is missing" in capsys.readouterr().err
+
+
+def test_fault_of_our_own_ends_the_supervisor() -> None:
+    world = World()
+    # No answer that the outside can give: a bug.
+    world.doer._nodes = []
+    world.loop.submit = lambda action: act.in_thread(world.doer, action, world.inbox.put)
+    with pytest.raises(IndexError):
+        for _ in range(50):
+            world.loop.turn(0.1)
+
+
+def test_answers_of_threads_drive_the_loop() -> None:
+    world = World()
+    world.loop.submit = lambda action: act.in_thread(world.doer, action, world.inbox.put)
+    world.api.load_time = 0
+    for _ in range(100):
+        world.now += 1
+        world.loop.turn(0.05)
+        if world.shown[-1]["state"] == "serving":
+            break
+    assert world.states() == ["starting", "loading", "smoke", "serving"]
 
 
 # systemd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +17,18 @@ _SHOWN = 25
 _COLLECT_LIMIT = 20.0
 
 
-def fail(state: State, why: str, now: float, early: bool = False, culprit: int | None = None) -> Moved:
-    """A rank died, or the pair hangs. Logs first: what comes next depends on them, and stopping ends them."""
-    moved = enter(state, Phase.COLLECT, now, failure=why, early=early, culprit=culprit)
-    return moved, (Say(moved.epoch, f"failed: {why}"),)
+def fail(
+    state: State, why: str, now: float, early: bool = False, culprit: int | None = None, kill: bool = False
+) -> Moved:
+    """A rank died, or the pair hangs. Logs first: what comes next depends on them, and stopping ends them.
+
+    `early`: before the server was ready. Then, and with `kill`, the ranks get no time to finish.
+    """
+    moved = enter(state, Phase.COLLECT, now, failure=why, early=early, culprit=culprit, kill=early or kill)
+    said = [Say(moved.epoch, f"failed: {why}")]
+    if state.phase is Phase.SERVE and state.api.health:
+        said.append(Say(moved.epoch, f"last /health: {json.dumps(dict(state.api.health), sort_keys=True)}"))
+    return moved, tuple(said)
 
 
 def refuse(state: State, why: str, now: float, keep: bool = False) -> Moved:
@@ -28,9 +37,7 @@ def refuse(state: State, why: str, now: float, keep: bool = False) -> Moved:
     changes: dict[str, Any] = {"reason": why, "last_error": why, "attempt": Attempt()}
     if keep:
         return enter(state, Phase.DOWN, now, left_running=True, **changes), said
-    return enter(
-        state, Phase.HALT, now, after=Phase.DOWN, kill=state.early and state.phase is Phase.COLLECT, **changes
-    ), said
+    return enter(state, Phase.HALT, now, after=Phase.DOWN, **changes), said
 
 
 def collect(state: State, now: float) -> Moved:
@@ -105,7 +112,6 @@ def _decide(state: State, now: float) -> Moved:
                 after=Phase.LOOK,
                 reason=verdict.reason,
                 attempt=verdict.attempt,
-                kill=True,
             )
             return moved, tuple(said)
         if verdict.next is Next.REFUSED:
@@ -135,7 +141,6 @@ def _restart(state: State, why: str, now: float) -> Moved:
         now,
         after=Phase.LOOK,
         reason=text,
-        kill=state.early,
         restarts=tuple(at for at, _ in recent),
         restarts_at=tuple(wall for _, wall in recent),
     )

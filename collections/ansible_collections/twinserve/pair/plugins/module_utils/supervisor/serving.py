@@ -26,8 +26,10 @@ def serve(state: State, now: float) -> Moved:
     for view in state.ranks:
         if how := has_ended(view):
             return fail(state, f"rank {view.rank} {how}", now, culprit=view.rank)
-    if why := _broken(state, now):
-        return fail(state, why, now)
+    if state.canary.bad >= _BAD:
+        return fail(state, f"canary: {state.canary.detail}", now)
+    if why := _hangs(state, now):
+        return fail(state, why, now, kill=True)
     asked: list[Action] = []
     for view in state.ranks:
         state, more = ask(state, Probe(state.epoch, view.rank), now, _PROBE_EVERY)
@@ -51,10 +53,9 @@ def waiting(state: State) -> bool:
     return any(isinstance(action, Ask) for action in state.pending)
 
 
-def _broken(state: State, now: float) -> str | None:
+def _hangs(state: State, now: float) -> str | None:
+    """Say for how long nothing has come out of the pair; None while that is no reason to act."""
     canary = state.canary
-    if canary.bad >= _BAD:
-        return f"canary: {canary.detail}"
     if not waiting(state) or canary.sent is None:
         return None
     silent = now - max(state.vital_at, canary.sent)
