@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Lab
 from hosts_state import differences, pair_state
+from lab_pair import Lab
 
 
 def test_check_mode_says_what_it_would_do_and_changes_nothing(lab: Lab) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from conftest import Lab, Play
 from hosts_state import differences, pair_state
+from lab_pair import Lab, Play
 
 
 def test_site_ends_with_an_answer(lab: Lab, converged: Play) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Lab, Play
+from lab_pair import Lab, Play
 
 
 def command(lab: Lab, host: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from conftest import Lab, Play
+from lab_pair import Lab, Play
 
 
 def wait_for_answer(lab: Lab, seconds: float = 90) -> None:

@@ -9,7 +9,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Lab, Play, parse_recap
+from lab_pair import ROOT, Lab, Play, parse_recap
 
 COLLECTIONS = ("ansible/posix", "community/crypto")
 CONTROLLER = "/opt/controller"
