@@ -17,12 +17,18 @@ class HasRoot(Protocol):
 
 # Ansible's own scratch folders and sudo's marker of a first use are left out: any login makes them.
 _FILES = r"""
-find /etc /usr/local /opt /srv /home /root /var/lib/twinserve -xdev -not -path '*/.ansible/*' -not -name .ansible -not -name .sudo_as_admin_successful \
-  \( -type f -o -type l -o -type d \) -printf '%p %m %u %s %l ' -a \( -type d -printf '\n' -o -printf '%T@\n' \) 2>/dev/null |
-  sed -E 's/^(\S+ [0-9]+ \S+) [0-9]+  $/\1/' | sort
+find /etc /usr/local /opt /srv /home /root /var/lib/twinserve -xdev \
+  -not -path '*/.ansible/*' -not -name .ansible -not -name .sudo_as_admin_successful \
+  \( -type d -printf '%p %m %u\n' -o -printf '%p %m %u %s %l %T@\n' \) | sort
 """
-_UNITS = "systemctl list-unit-files --no-legend --no-pager 'twinserve*'; systemctl show -P ActiveEnterTimestamp twinserve"
-_DOCKER = "docker ps -a --no-trunc --format '{{.ID}} {{.Image}} {{.Names}}'; docker images --no-trunc -q | sort"
+_UNITS = """
+systemctl list-unit-files --no-legend --no-pager 'twinserve*'
+systemctl show -P ActiveEnterTimestamp twinserve
+"""
+_DOCKER = """
+docker ps -a --no-trunc --format '{{.ID}} {{.Image}} {{.Names}}'
+docker images --no-trunc -q | sort
+"""
 
 
 def host_state(lab: HasRoot, host: str) -> dict[str, Any]:

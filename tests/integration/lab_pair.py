@@ -94,7 +94,9 @@ class Lab:
 
     def get(self, path: str) -> dict[str, Any]:
         """GET from the API, on the head."""
-        answer: dict[str, Any] = json.loads(self.root(self.hosts[0], "curl", "-sS", f"http://127.0.0.1:8888{path}"))
+        answer: dict[str, Any] = json.loads(
+            self.root(self.hosts[0], "curl", "-sS", f"http://127.0.0.1:8888{path}")
+        )
         return answer
 
     def chat(self, text: str) -> str:
@@ -102,7 +104,9 @@ class Lab:
         body = json.dumps({"model": "GLM-5.3-Flash-EXL3", "messages": [{"role": "user", "content": text}]})
         url = "http://127.0.0.1:8888/v1/chat/completions"
         header = "Content-Type: application/json"
-        answer = json.loads(self.root(self.hosts[0], "curl", "-sS", "-m", "60", "-H", header, "-d", body, url))
+        answer = json.loads(
+            self.root(self.hosts[0], "curl", "-sS", "-m", "60", "-H", header, "-d", body, url)
+        )
         return str(answer["choices"][0]["message"]["content"])
 
 
@@ -110,5 +114,6 @@ def parse_recap(text: str) -> dict[str, dict[str, int]]:
     """Counts by host from the PLAY RECAP of a run."""
     lines = re.findall(r"^(\S+)\s+: (ok=.+)$", text, re.MULTILINE)
     return {
-        host: {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", counts)} for host, counts in lines
+        host: {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", counts)}
+        for host, counts in lines
     }

@@ -30,12 +30,17 @@ def test_check_mode_says_what_it_would_do_and_changes_nothing(lab: Lab) -> None:
                 "kv is 'int8': it takes fp8 or bf16",
             ],
         ),
-        (["drafter=mtp", "parallel=4"], ["parallel 4 needs drafter dflash2 (mtp serves one request at a time)"]),
+        (
+            ["drafter=mtp", "parallel=4"],
+            ["parallel 4 needs drafter dflash2 (mtp serves one request at a time)"],
+        ),
         (["release=v1.1"], ["release v1.1 has an image for arm64 only"]),
         (["accept_dflash2_license=false"], ["CC BY-NC-ND 4.0", "drafter: mtp"]),
     ],
 )
-def test_bad_settings_are_refused_at_once_and_together(lab: Lab, words: list[str], messages: list[str]) -> None:
+def test_bad_settings_are_refused_at_once_and_together(
+    lab: Lab, words: list[str], messages: list[str]
+) -> None:
     before = pair_state(lab)
 
     run = lab.play("site.yml", *[part for word in words for part in ("-e", word)]).refused()

@@ -80,7 +80,9 @@ def test_both_nodes_have_the_whole_model_owned_by_the_login_user(lab: Lab, conve
     lists = []
     for host in lab.hosts:
         top = "/home/nvidia/.cache/huggingface/hub"
-        lists.append(lab.root(host, "sh", "-c", f"cd {top} && find . -path '*/snapshots/*' -printf '%P %l\n' | sort"))
+        lists.append(
+            lab.root(host, "sh", "-c", f"cd {top} && find . -path '*/snapshots/*' -printf '%P %l\n' | sort")
+        )
         strangers = lab.root(host, "find", "/home/nvidia/.cache/huggingface", "-not", "-user", "nvidia")
         assert strangers == ""
     assert lists[0] == lists[1]

@@ -30,7 +30,9 @@ def test_parallel_2_restarts_both_ranks_once_and_writes_only_their_files(lab: La
         words = command(lab, host)
         assert words[words.index("--parallel") + 1] == "2"
     assert lab.get("/health")["streams"]["max"] == 2
-    assert [line for line in run.output.splitlines() if line.startswith('+    "2"')], "the diff shows the change"
+    assert [line for line in run.output.splitlines() if line.startswith('+    "2"')], (
+        "the diff shows the change"
+    )
     assert "Pull the engine image" not in run.output
     assert run.recap[lab.hosts[1]]["changed"] == 1, "on the worker, its rank file alone"
 

@@ -19,7 +19,9 @@ CONTROLLER = "/opt/controller"
 def controller(lab: Lab, converged: Play, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Put ansible-core for the head's own Python, and this project at its own path, onto the head."""
     packages = tmp_path_factory.mktemp("controller")
-    version = lab.root(lab.hosts[0], "python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
+    version = lab.root(
+        lab.hosts[0], "python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"
+    ).strip()
     core = subprocess.run(
         [sys.executable, "-m", "pip", "list", "--format=freeze"], capture_output=True, text=True, check=True
     ).stdout
@@ -59,9 +61,9 @@ def send(lab: Lab, parts: list[tuple[Path, str]]) -> None:
 
 def test_site_run_on_the_head_finds_the_pair_converged(lab: Lab, controller: str) -> None:
     before = lab.containers()
-    environment = f"PYTHONPATH={CONTROLLER} ANSIBLE_NOCOLOR=1 ANSIBLE_COLLECTIONS_PATH={controller}/collections:{CONTROLLER}"
-    command = f"-i {lab.inventory} -i {lab.folder}/local.yml site.yml"
-    output = lab.verb("ssh", lab.hosts[0], f"cd {controller} && {environment} python3 -m ansible playbook {command}")
+    paths = f"PYTHONPATH={CONTROLLER} ANSIBLE_COLLECTIONS_PATH={controller}/collections:{CONTROLLER}"
+    play = f"python3 -m ansible playbook -i {lab.inventory} -i {lab.folder}/local.yml site.yml"
+    output = lab.verb("ssh", lab.hosts[0], f"cd {controller} && ANSIBLE_NOCOLOR=1 {paths} {play}")
 
     recap = parse_recap(output)
 
