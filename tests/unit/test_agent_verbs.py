@@ -135,7 +135,8 @@ def test_kill_ends_the_container_first_and_minds_no_absence(node: FakeNode, answ
 
 
 def test_state_while_loading(node: FakeNode) -> None:
-    node.unit("active")
+    # systemd still has the code of the run before.
+    node.unit("active", "1", 137)
     node.container(True)
     node.answer("journalctl", "[tensorfold] loading x\n[tensorfold] admission\n\n")
     node.answer("nvidia-smi", "1234, 10240\n1300, 512\n")

@@ -70,6 +70,14 @@ def test_empty_slots_are_left_out_and_owners_kept_in_order(tmp_path: Path) -> No
     assert owners == ["enp1s0f1np1"] * 4
 
 
+def test_slot_that_is_emptied_while_being_read_hides_no_other(tmp_path: Path) -> None:
+    fake.add_device(tmp_path, "rocep1s0f1", "enp1s0f1np1", "0000:01:00.1", fake.table_of(A, 5))
+    port = tmp_path / "sys/class/infiniband/rocep1s0f1/ports/1"
+    fake.put(port / "gids/2", mapped(B))
+    found = find_v2(read_table(port)[0], A)
+    assert found and found.index == 5
+
+
 def test_describe_names_what_was_found() -> None:
     table = [Gid(0, fake.LINK_LOCAL, fake.V1), Gid(1, fake.LINK_LOCAL, fake.V2), Gid(3, mapped(A), fake.V2)]
     assert describe(table) == "0 link-local v1, 1 link-local v2, 3 198.51.100.1 v2"

@@ -148,6 +148,17 @@ def test_f15_live_port_to_another_network_stays_out() -> None:
     assert (hcas(link, 0), hcas(link, 1)) == (["rocep1s0f1", "roceP2p1s0f1"], ["rocep1s0f0", "roceP2p1s0f0"])
 
 
+def test_neighbours_must_see_each_other_both_ways() -> None:
+    wide: dict[str, Any] = {"addresses": ("198.51.101.2/16",), "gids": pair.gids("198.51.101.2")}
+    link = paired(pair.head(), pair.worker(rocep1s0f0=wide))
+    assert hcas(link, 0) == ["roceP2p1s0f1"]
+
+
+def test_dead_port_that_kept_its_address_is_no_rail() -> None:
+    link = paired(pair.head(rocep1s0f1={"carrier": False}), pair.worker())
+    assert hcas(link, 0) == ["roceP2p1s0f1"]
+
+
 def test_rail_1_alone_becomes_the_main_rail() -> None:
     gone: dict[str, Any] = {"state": "DOWN", "operstate": "down", "carrier": False, "addresses": ()}
     link = paired(pair.head(rocep1s0f1=gone), pair.worker(rocep1s0f0=gone))

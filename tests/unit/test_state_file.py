@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor import statefile
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.main import Shower
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.state import fresh
-from fake_world import World, config
+from fake_world import Start, World, config
 
 KEYS = {
     "schema", "pair", "state", "since", "detail", "digest", "effective", "ranks", "rails", "restarts",
@@ -63,6 +63,16 @@ def test_broken_file_is_no_past(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "state.json"
     if text is not None:
         path.write_text(text)
+    state = fresh(config(), 0.0, "t")
+    assert statefile.restore(state, path) == state
+
+
+def test_pair_that_is_down_leaves_no_past(tmp_path: Path) -> None:
+    world = World(restart_limit=1)
+    world.ranks[0].script = [Start(dies=1)] * 2
+    world.until("down")
+    path = tmp_path / "state.json"
+    statefile.write(path, statefile.document(world.loop.state, world.now))
     state = fresh(config(), 0.0, "t")
     assert statefile.restore(state, path) == state
 

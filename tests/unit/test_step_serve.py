@@ -197,6 +197,34 @@ def test_hang_is_lack_of_progress_beyond_the_limit() -> None:
     assert len(document["restarts"]) == 1
 
 
+def test_arriving_requests_are_no_sign_of_life() -> None:
+    world = serving()
+    world.api.hangs = True
+    world.api.health["requests_total"] = 0
+    for _ in range(100):
+        world.run(10, tick=1)
+        world.api.health["requests_total"] += 1
+        if world.shown[-1]["state"] != "serving":
+            break
+    assert "counters stand still" in world.shown[-1]["last_error"]
+
+
+def test_late_answer_to_the_pair_before_is_old_news() -> None:
+    world = serving()
+    world.api.hangs = True
+    world.run(65)
+    old = world.parked[0]
+    world.api.hangs = False
+    world.ranks[1].die()
+    world.run(5)
+    world.until("serving")
+    for _ in range(3):
+        world.inbox.put(events.Done(old, error="connection reset"))
+        world.run(1)
+    assert world.run(5)["state"] == "serving"
+    assert len(world.shown[-1]["restarts"]) == 1
+
+
 def test_a03_full_server_is_alive() -> None:
     world = serving()
     world.api.replies = [Reply(429, "full"), Reply(503, "full"), Reply(429, "full")]

@@ -205,7 +205,9 @@ def test_look_gives_the_first_model_and_the_counters(client: Client, monkeypatch
     assert client.look() == {"model": "GLM", "health": {}}
 
 
-@pytest.mark.parametrize("answer", [(200, {"data": []}), (401, {"error": "no"}), (200, [])])
+@pytest.mark.parametrize(
+    "answer", [(200, {"data": []}), (401, {"error": "no"}), (200, []), (500, {"data": [{"id": "GLM"}]})]
+)
 def test_look_without_a_model_is_not_ready(client: Client, answer: tuple[int, Any]) -> None:
     Api.table = {"/v1/models": answer}
     with pytest.raises(ClientError, match="/v1/models"):
