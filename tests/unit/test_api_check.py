@@ -79,6 +79,7 @@ def ask(server: Server) -> dict[str, Any]:
 def test_a_serving_pair_gives_its_answer_and_what_it_says_of_itself(server: Server) -> None:
     found = ask(server)
     assert (found["models"], found["answer"], found["health"]["pool_tokens"]) == ([MODEL], "Paris.", 2684928)
+    assert 0 <= found["seconds"] < 60
     assert server.posted == [
         {
             "model": MODEL,

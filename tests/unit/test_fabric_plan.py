@@ -152,6 +152,20 @@ def test_f15_a_live_port_of_another_network_takes_nobodys_place() -> None:
     assert rails(bare) == [("enp1s0f1np1", "enp1s0f0np0"), ("enP2p1s0f1np1", "enP2p1s0f0np0")]
 
 
+def test_f15_subnets_and_not_positions_say_what_faces_what() -> None:
+    crossed = worker(enp1s0f0np0=link("203.0.113.2/24"), enP2p1s0f0np0=link("198.51.100.2/24"))
+    plans = plan(head(**ADDRESSED_HEAD), crossed)
+    assert rails(plans) == [("enp1s0f1np1", "enP2p1s0f0np0"), ("enP2p1s0f1np1", "enp1s0f0np0")]
+    assert plans[0]["ports"][0]["peers"] == ["198.51.100.2"]
+
+
+def test_f07_the_second_rail_is_the_twin_and_no_other_cable() -> None:
+    ports = (("enp1s0f0np0", "rocep1s0f0", "0000:01:00.0"), *HEAD_PORTS)
+    one = network(ports, {"enp1s0f1np1": link("198.51.100.1/24")})
+    plans = plan(one, worker(enp1s0f0np0=link("198.51.100.2/24")))
+    assert rails(plans) == [("enp1s0f1np1", "enp1s0f0np0"), ("enP2p1s0f1np1", "enP2p1s0f0np0")]
+
+
 def test_f24_a_port_that_is_set_but_dark_is_refused_with_those_that_are_up() -> None:
     dark = head(**ADDRESSED_HEAD)
     assert refusal(dark, worker(**ADDRESSED_WORKER), netdevs=("enp1s0f0np0", None)) == (

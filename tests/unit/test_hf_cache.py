@@ -71,6 +71,8 @@ def test_a_full_folder_counts_only_once_it_was_verified(
     assert (noted["changed"], noted["size"]) == (True, sum(SIZES.values()))
     assert complete(home) == hf_cache.SnapshotState(True, "", len(FILES), sum(SIZES.values()))
     assert not verify(capsys, home)["changed"]
+    (home / f"hub/models--o--n/snapshots/{REVISION}/{FIRST}").unlink()
+    assert complete(home) == hf_cache.SnapshotState(False, f"1 of 4 files: {FIRST} is missing", 0, 0)
 
 
 @pytest.mark.parametrize("shared", [False, True])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import jobs
@@ -172,6 +173,25 @@ def test_a_job_that_cannot_start_says_why(programs: Programs, capsys: pytest.Cap
 def test_check_mode_asks_nothing(programs: Programs, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_module(job, capsys, check=True, name="pull image", argv=["true"])["changed"]
     assert programs.calls == []
+
+
+def test_a_call_waits_for_the_end_and_not_longer_than_asked(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs.answer("systemctl_show", RUNNING)
+    naps: list[float] = []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 3:
+            programs.answer("systemctl_show", DONE)
+
+    monkeypatch.setattr(jobs, "time", SimpleNamespace(sleep=nap, monotonic=lambda: 0.0))
+    assert jobs.wait("pull image", 600).status == "done"
+    assert len(naps) == 3
+    programs.answer("systemctl_show", RUNNING)
+    assert jobs.wait("pull image", 0).status == "running"
+    assert len(naps) == 3
 
 
 def test_the_store_is_measured_once_a_call(

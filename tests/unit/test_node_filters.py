@@ -8,7 +8,6 @@ import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.twinserve.pair.plugins.filter.nodes import FilterModule
 from ansible_collections.twinserve.pair.plugins.lookup.runtime import LookupModule
-from ansible_collections.twinserve.pair.plugins.module_utils.managed_files import fingerprint
 from probes import NAMES, head, worker
 
 FILTERS = FilterModule().filters()
@@ -53,12 +52,6 @@ def test_a_node_whose_network_could_not_be_read_is_named() -> None:
 )
 def test_where_ssh_reaches_a_host(host: dict[str, str], address: str) -> None:
     assert FILTERS["management_address"](host) == address
-
-
-def test_files_of_a_node_that_was_not_read_all_differ() -> None:
-    wanted = [{"path": "/a", "content": "x", "mode": "0644"}]
-    assert FILTERS["differing"](wanted, {"files": None}) == wanted
-    assert FILTERS["differing"](wanted, {"files": {"/a": fingerprint("x", "0644")}}) == []
 
 
 def test_rendering_is_told_where_things_are_on_each_node() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils import meminfo, node_probe
+import yaml
+from ansible_collections.twinserve.pair.plugins.module_utils import managed_files, meminfo, node_probe
 from ansible_collections.twinserve.pair.plugins.module_utils.node_probe import Wanted, probe
 from ansible_collections.twinserve.pair.plugins.modules import node_facts
 from fake_programs import Programs
@@ -78,6 +80,24 @@ def test_of_the_users_keys_only_ours_are_read(tmp_path: Path) -> None:
     path.write_text(f"ssh-ed25519 AAA me@laptop\n{ours}\nssh-ed25519 CCC x-twinserve-copyx\n")
     assert node_probe._our_keys(path) == [ours]
     assert node_probe._our_keys(tmp_path / "absent") == []
+
+
+def test_the_runtime_that_is_current(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(managed_files, "RUNTIME", str(tmp_path))
+    assert node_probe._runtime_version() is None
+    (tmp_path / "current").symlink_to("0123456789ab")
+    assert node_probe._runtime_version() == "0123456789ab"
+
+
+def test_an_account_is_there_or_not() -> None:
+    assert node_probe._has_user("root") is True
+    assert node_probe._has_user("nobody-of-that-name") is False
+
+
+def test_what_is_found_is_what_the_documentation_lists(programs: Programs) -> None:
+    listed = yaml.safe_load(node_facts.RETURN)["ansible_facts"]["contains"]["twinserve_node"]["description"]
+    keys = re.sub(r"^Keys: |\.$", "", listed).split(", ")
+    assert sorted(keys) == sorted(look())
 
 
 def test_the_module_reports_facts_and_changes_nothing(

@@ -60,6 +60,16 @@ def test_current_points_to_what_was_installed_last(source: Path, tmp_path: Path)
     assert sorted(path.name for path in root.iterdir()) == sorted(["current", version, newer])
 
 
+def test_what_an_interrupted_installation_left_is_no_obstacle(source: Path, tmp_path: Path) -> None:
+    root = tmp_path / "lib"
+    (root / ".new-abc").mkdir(parents=True)
+    (root / ".current").symlink_to("nowhere")
+    version, archive = pack(source)
+    install(archive, version, root)
+    assert (root / "current").readlink() == Path(version)
+    assert not (root / ".current").is_symlink()
+
+
 def test_the_control_user_can_read_it_whatever_roots_umask_is(source: Path, tmp_path: Path) -> None:
     root = tmp_path / "lib/twinserve"
     root.parent.mkdir()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.twinserve.pair.plugins.module_utils import (
     fabric_plan,
     images,
-    managed_files,
     model_transfer,
     node_faults,
     serve_change,
@@ -35,11 +34,6 @@ def plan_fabric(
         subnets=tuple(settings[0]["fabric_subnets"]),
     )
     return fabric_plan.plan_all(nodes, names, wish)
-
-
-def differing(wanted: Iterable[Mapping[str, Any]], node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Those of the wanted files that the node does not have as they should be."""
-    return managed_files.differing(wanted, node.get("files") or {})
 
 
 def serving(node: Mapping[str, Any]) -> bool:
@@ -86,7 +80,6 @@ class FilterModule:
         """Map each name to its function."""
         return {
             "fabric_plan": plan_fabric,
-            "differing": differing,
             "management_address": management_address,
             "serving": serving,
             "node_faults": node_faults.faults,

@@ -80,7 +80,7 @@ def address_in(port: Port, network: ipaddress.IPv4Network) -> str | None:
 
 
 def sharing_rails(ports: Sequence[Sequence[Port]], link_local: bool = False) -> list[Rail]:
-    """Ports by rank that already share a subnet: main rail first, then its twin if there is a choice."""
+    """Ports by rank that already share a subnet, in the head's order: main rail, its twin, other cables."""
     rails: list[Rail] = []
     for port in ports[0]:
         ends = [port]
@@ -89,7 +89,7 @@ def sharing_rails(ports: Sequence[Sequence[Port]], link_local: bool = False) -> 
             ends += [one for one in free if shared_network((port, one), link_local)][:1]
         if len(ends) == len(ports) and shared_network(ends, link_local):
             rails.append(tuple(ends))
-    return rails[:1] + sorted(rails[1:], key=lambda rail: not are_twins(rails[0], rail))
+    return rails
 
 
 def placed_rails(
@@ -105,11 +105,6 @@ def placed_rails(
 
 def _by_place(ports: Sequence[Port], last: set[int]) -> list[Port]:
     return sorted(ports, key=lambda port: (port.cable in last, port.order))
-
-
-def are_twins(main: Rail, rail: Rail) -> bool:
-    """Whether both rails go through the same cable at every end."""
-    return all(one.cable == other.cable for one, other in zip(main, rail, strict=True))
 
 
 def is_taken(port: Port, ours: Sequence[ipaddress.IPv4Network]) -> bool:

@@ -55,8 +55,8 @@ ansible_facts:
   type: dict
   contains:
     twinserve_node:
-      description: "Keys: hostname, architecture, kernel, user, hf, kernel_cache, memory, devices, addresses, owners, docker,
-        image, gpu, snapshots, disk, tools, host_key, public_keys, files, runtime, services, state, errors."
+      description: "Keys: hostname, architecture, kernel, python, user, kernel_cache, tools, host_key, public_keys, authorized,
+        runtime, hf, memory, devices, network, docker, image, gpu, files, services, state, rank_plan, disk, errors."
       type: dict
       returned: always
 """

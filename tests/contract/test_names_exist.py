@@ -1,0 +1,51 @@
+"""Every name of ours that YAML and templates use is a module, a filter or a lookup of the collection."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from ansible_collections.twinserve.pair.plugins.filter import nodes, plans
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGINS = ROOT / "collections/ansible_collections/twinserve/pair/plugins"
+FILTERS = set(nodes.FilterModule().filters()) | set(plans.FilterModule().filters())
+LOOKUPS = {path.stem for path in (PLUGINS / "lookup").glob("*.py")}
+TASKS = {path.stem for path in (PLUGINS / "modules").glob("*.py")}
+NAME = r"twinserve\.pair\.(\w+)"
+
+
+def used(pattern: str) -> set[str]:
+    """Names that match in roles and playbooks."""
+    files = [
+        path
+        for folder in ("roles", "playbooks")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".yml", ".j2") and path.is_file()
+    ]
+    return {name for path in files for name in re.findall(pattern, path.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        (rf"(?m)^\s*{NAME}:", TASKS),
+        (rf"\|\s*{NAME}", FILTERS),
+        (rf"(?:map|select|reject)\('{NAME}'", FILTERS),
+        (rf"(?:lookup|query)\('{NAME}'", LOOKUPS),
+    ],
+    ids=["tasks", "filters", "filters by name", "lookups"],
+)
+def test_what_is_used_is_there(pattern: str, names: set[str]) -> None:
+    assert used(pattern) - names == set()
+
+
+def test_what_is_there_is_used() -> None:
+    """What nothing calls is dead, or a role forgot it; filters with documentation are offered to users."""
+    offered = {path.stem for path in (PLUGINS / "filter").glob("*.yml")}
+    assert sorted((FILTERS | LOOKUPS | TASKS) - offered - used(NAME)) == []
+
+
+def test_an_action_has_its_documentation_as_a_module() -> None:
+    assert {path.stem for path in (PLUGINS / "action").glob("*.py")} <= TASKS
