@@ -271,6 +271,17 @@ def test_fault_of_our_own_ends_the_supervisor() -> None:
             world.loop.turn(0.1)
 
 
+def test_reload_ends_the_supervisor_and_leaves_the_ranks_alone() -> None:
+    world = World()
+    world.until("serving")
+    calls = [list(calls) for calls in world.calls]
+    world.inbox.put(main.Reload())
+    with pytest.raises(main.Reload):
+        world.run(1)
+    assert world.calls == calls
+    assert world.shown[-1]["state"] == "serving"
+
+
 def test_answers_of_threads_drive_the_loop() -> None:
     world = World()
     world.loop.submit = lambda action: act.in_thread(world.doer, action, world.inbox.put)

@@ -31,6 +31,11 @@ _BAD_CONFIG = 78
 # While ranks are being stopped, systemd is asked for this much more, again and again.
 _MORE_TIME = 60
 
+
+class Reload(Exception):
+    """SIGHUP: make room for a supervisor with the present runtime and configuration. The ranks run on."""
+
+
 Inbox = queue.SimpleQueue[Done | Exception | None]
 
 
@@ -108,7 +113,7 @@ def say(text: str) -> None:
 
 
 def main() -> int:
-    """Run until SIGTERM has stopped the pair. Without a usable configuration: say so and fail."""
+    """Run until SIGTERM has stopped the pair, or SIGHUP asks for a successor. Without a usable configuration: say so and fail."""
     try:
         config = read_config(CONFIG)
     except ConfigError as error:
@@ -118,6 +123,7 @@ def main() -> int:
     inbox: Inbox = queue.SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: inbox.put(None))
+    signal.signal(signal.SIGHUP, lambda *_: inbox.put(Reload()))
     doer = Doer(config, make_nodes(config.members), Client(config.host, config.port))
     show = Shower(STATE)
     loop = Loop(
@@ -131,6 +137,9 @@ def main() -> int:
     # Before systemd hears that we are up: who waits for the start must not read an earlier state.
     show(loop.state, time.monotonic())
     notify("READY=1")
-    while loop.turn(_TICK):
-        pass
+    try:
+        while loop.turn(_TICK):
+            pass
+    except Reload:
+        say("reloading: the ranks run on, the next supervisor adopts them")
     return 0
