@@ -113,7 +113,10 @@ def say(text: str) -> None:
 
 
 def main() -> int:
-    """Run until SIGTERM has stopped the pair, or SIGHUP asks for a successor. Without a usable configuration: say so and fail."""
+    """Run until SIGTERM has stopped the pair, or SIGHUP asks for a successor.
+
+    Without a usable configuration: say so and fail.
+    """
     try:
         config = read_config(CONFIG)
     except ConfigError as error:
