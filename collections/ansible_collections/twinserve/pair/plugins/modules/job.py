@@ -117,7 +117,13 @@ def main() -> None:
         attached = jobs.read(name).status == "running"
         if module.params["start"] and not attached:
             env = {key: str(value) for key, value in module.params["env"].items()}
-            jobs.start(name, module.params["argv"], user=module.params["user"], env=env, env_file=module.params["env_file"])
+            jobs.start(
+                name,
+                module.params["argv"],
+                user=module.params["user"],
+                env=env,
+                env_file=module.params["env_file"],
+            )
         if module.params["stop"] and attached:
             jobs.stop(name)
         state = jobs.wait(name, module.params["wait"], watch)
