@@ -81,3 +81,25 @@ def test_restart_true_restarts_an_unchanged_pair(lab: Lab, converged: Play) -> N
 
     after = lab.containers()
     assert all(before[host] != after[host] and after[host] for host in lab.hosts)
+
+
+def test_a_setting_of_the_supervisor_restarts_no_rank(lab: Lab, converged: Play) -> None:
+    lab.play("serve.yml").succeeded()
+    before = lab.containers()
+
+    run = lab.play("serve.yml", "-e", "canary_interval=20").succeeded()
+
+    assert run.changed == 2, "pair.json, and the supervisor that reads it"
+    assert lab.containers() == before
+    assert '"serving"' in lab.root(lab.hosts[0], "cat", "/run/twinserve/state.json")
+
+
+def test_gpu_clocks_are_held_while_the_rank_runs_and_only_then(lab: Lab, converged: Play) -> None:
+    note = "/var/lib/lab-engine/clocks"
+
+    lab.play("serve.yml", "-e", "gpu_clock_max=2200").succeeded()
+    held = [lab.root(host, "cat", note) for host in lab.hosts]
+    lab.play("serve.yml").succeeded()
+
+    assert held == ["0,2200", "0,2200"]
+    assert not any(lab.node(host).file(note).exists for host in lab.hosts)

@@ -89,6 +89,11 @@ class FakeNode:
         """Write the rank's plan."""
         (self.folder / "rank.json").write_text(json.dumps(plan))
 
+    def link(self, link: Mapping[str, Any]) -> None:
+        """Write what the rank was told at its start."""
+        (self.folder / "run").mkdir(exist_ok=True)
+        (self.folder / "run/link.json").write_text(json.dumps(link))
+
     def answer(self, call: str, text: str, code: int | None = None, do: str | None = None) -> None:
         """Answer a call (its words joined by `_`); `do` is a line of shell run at that call."""
         path = self.folder / "answers" / call

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils.agent import verbs
 from ansible_collections.twinserve.pair.plugins.module_utils.agent.errors import AgentError
+from ansible_collections.twinserve.pair.plugins.module_utils.shell import CommandError
 from fake_node import LINK, PLAN, RAIL, FakeNode
 
 CONTAINER = {"id": "c1", "running": True, "started_at": "2026-11-29T10:00:00Z", "digest": "sha256:plan"}
@@ -190,6 +193,34 @@ def test_unit_helpers_take_name_and_limit_from_the_plan(node: FakeNode) -> None:
     verbs.unit_stop()
     verbs.unit_clean()
     assert node.calls == ["docker stop -t 90 glm53", "docker rm -f glm53"]
+
+
+def test_what_a_plan_does_to_the_node_is_done_before_the_container_and_undone_after(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, free = ["nvidia-smi", "--lock-gpu-clocks", "0,2200"], ["nvidia-smi", "--reset-gpu-clocks"]
+    node.plan({**PLAN, "before": [lock], "after": [free]})
+    node.link(LINK)
+    # The container's program replaces the agent's process; here it is run beside it.
+    monkeypatch.setattr(os, "execvp", lambda _file, argv: subprocess.run(argv, check=True))
+
+    verbs.run()
+    verbs.unit_clean()
+
+    assert [" ".join(call.split()[:2]) for call in node.calls] == [
+        "nvidia-smi --lock-gpu-clocks",
+        "docker run",
+        "docker rm",
+        "nvidia-smi --reset-gpu-clocks",
+    ]
+
+
+def test_a_clock_that_the_driver_refuses_keeps_the_rank_down(node: FakeNode) -> None:
+    node.plan({**PLAN, "before": [["nvidia-smi", "--lock-gpu-clocks", "0,9"]]})
+    node.link(LINK)
+    node.answer("nvidia-smi", "Setting locked GPU clocks is not supported", 3)
+    with pytest.raises(CommandError, match="not supported"):
+        verbs.run()
 
 
 def test_unit_clean_is_content_when_nothing_is_there(node: FakeNode) -> None:

@@ -10,7 +10,8 @@ from ansible_collections.twinserve.pair.plugins.module_utils.serve_change import
 
 PLAN = {"path": "/etc/twinserve/rank.json", "content": "plan", "mode": "0644"}
 UNIT = {"path": f"{UNITS}/twinserve-rank.service", "content": "unit", "mode": "0644"}
-WANTED = [PLAN, UNIT]
+PAIR = {"path": "/etc/twinserve/pair.json", "content": "pair", "mode": "0600"}
+WANTED = [PLAN, UNIT, PAIR]
 
 
 def node(
@@ -22,6 +23,7 @@ def node(
     digest: str = "new",
     stale: bool = False,
     lacking: tuple[str, ...] = (),
+    runtime: str | None = "r2",
 ) -> dict[str, Any]:
     """A head; by default it serves the configuration `new` and has both files."""
     files = {one["path"]: fingerprint(one["content"], one["mode"]) for one in WANTED}
@@ -33,12 +35,15 @@ def node(
             "twinserve-rank.service": {"ActiveState": rank, **reload},
         },
         "state": {"state": state, "digest": digest} if state else None,
+        "runtime": runtime,
     }
 
 
-NOTHING = {"needed": False, "stop": False, "write": [], "reload": False, "units_wait": False, "start": False}
+NOTHING: dict[str, Any] = {"write": []} | dict.fromkeys(
+    ("needed", "runtime", "stop", "reload", "units_wait", "start", "refresh"), False
+)
 IDLE = {"rank": "inactive", "supervisor": "inactive", "enabled": "disabled", "state": None}
-BARE = {**IDLE, "lacking": (PLAN["path"], UNIT["path"])}
+BARE = {**IDLE, "lacking": (PLAN["path"], UNIT["path"], PAIR["path"]), "runtime": None}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +56,10 @@ BARE = {**IDLE, "lacking": (PLAN["path"], UNIT["path"])}
             False,
             {"stop": True, "start": True, "write": [PLAN]},
         ),
-        (BARE, False, {"start": True, "write": WANTED, "reload": True}),
+        (BARE, False, {"runtime": True, "start": True, "write": WANTED, "reload": True}),
+        ({"runtime": "r1"}, False, {"runtime": True, "refresh": True}),
+        ({"lacking": (PAIR["path"],)}, False, {"write": [PAIR], "refresh": True}),
+        ({**IDLE, "runtime": "r1"}, False, {"runtime": True, "start": True}),
         (IDLE, False, {"start": True}),
         ({"state": "down"}, False, {"start": True}),
         ({"state": "loading"}, False, {"start": True}),
@@ -65,29 +73,29 @@ def test_what_happens(changes: dict[str, Any], restart: bool, does: dict[str, An
     head = node(**changes)
     expected = NOTHING | does
     expected["needed"] = bool(does)
-    assert plan(head, WANTED, head, "new", restart) == expected
+    assert plan(head, WANTED, head, "new", "r2", restart) == expected
 
 
 def test_c11_a_changed_unit_waits_while_the_rank_runs() -> None:
     head = node(lacking=(UNIT["path"],))
-    assert plan(head, WANTED, head, "new", False) == NOTHING | {"units_wait": True, "needed": True}
-    assert plan(node(stale=True), WANTED, node(stale=True), "new", False) == NOTHING
+    assert plan(head, WANTED, head, "new", "r2", False) == NOTHING | {"units_wait": True, "needed": True}
+    assert plan(node(stale=True), WANTED, node(stale=True), "new", "r2", False) == NOTHING
 
 
 def test_c11_a_changed_unit_is_written_when_the_pair_stops_anyway() -> None:
     head = node(lacking=(UNIT["path"],), digest="old")
-    does = plan(head, WANTED, head, "new", False)
+    does = plan(head, WANTED, head, "new", "r2", False)
     assert (does["stop"], does["write"], does["reload"], does["units_wait"]) == (True, [UNIT], True, False)
 
 
 def test_l13_a_change_on_the_worker_alone_restarts_the_pair_by_its_digest() -> None:
     worker, head = node(lacking=(PLAN["path"],)), node(digest="old")
-    assert plan(worker, WANTED, head, "new", False)["stop"]
+    assert plan(worker, WANTED, head, "new", "r2", False)["stop"]
 
 
 def test_an_orphan_of_a_dead_supervisor_keeps_its_unit_until_the_start() -> None:
     head = node(supervisor="failed", digest="old", lacking=(PLAN["path"], UNIT["path"]))
-    does = plan(head, WANTED, head, "new", False)
+    does = plan(head, WANTED, head, "new", "r2", False)
     assert (does["start"], does["stop"], does["write"], does["reload"]) == (True, False, [PLAN], False)
 
 

@@ -16,7 +16,18 @@ from .settings_spec import value_text
 
 SCHEMA = 1
 # What a running container was made from: a difference here means a restart.
-DIGESTED = ("container", "image", "docker", "mounts", "command", "env", "link_env", "stop_timeout")
+DIGESTED = (
+    "container",
+    "image",
+    "docker",
+    "before",
+    "after",
+    "mounts",
+    "command",
+    "env",
+    "link_env",
+    "stop_timeout",
+)
 
 
 def digest(value: Any) -> str:
@@ -75,6 +86,8 @@ def _rank_plan(
         "image": f"{settings['image']}@{settings['image_digest']}",
         "stop_timeout": settings["stop_timeout"],
         "docker": _argv(release["docker"], facts, words, rank),
+        "before": _commands(release.get("before", []), facts, words),
+        "after": _commands(release.get("after", []), facts, words),
         "mounts": [{**mount, "source": _fill(mount["source"], words)} for mount in release["mounts"]],
         "command": _argv(release["command"], facts, words, rank) + list(settings["extra_args"]),
         "env": _environment(release, settings, facts, words),
@@ -109,6 +122,13 @@ def _argv(parts: Sequence[Mapping[str, Any]], facts: Facts, words: Mapping[str, 
     if "" in argv:
         raise ValueError(f"an argument would be empty: {argv}")
     return argv
+
+
+def _commands(
+    parts: Sequence[Mapping[str, Any]], facts: Facts, words: Mapping[str, str]
+) -> list[list[str]]:
+    """Programs for the node itself, each a command line of its own."""
+    return [_argv([part], facts, words, 0) for part in parts if holds(part.get("when"), facts)]
 
 
 def _environment(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .managed_files import UNITS, differing
+from .managed_files import ETC, UNITS, differing
 from .node_faults import rank_runs
+
+PAIR = f"{ETC}/pair.json"
 
 
 def plan(
@@ -14,13 +16,16 @@ def plan(
     wanted: Sequence[Mapping[str, Any]],
     head: Mapping[str, Any],
     digest: str,
+    runtime: str,
     restart: bool,
 ) -> dict[str, Any]:
-    """`stop` the pair first? Which files to `write`, `reload` systemd? Do changed units wait? `start` it?
+    """What to do, by step; `needed` says whether there is anything to do or to say at all.
 
-    `needed` says whether there is anything to do or to say at all.
+    `runtime`: install it. `stop` the pair first. `write` these files. `reload` systemd. `start` the pair.
+    `refresh` the supervisor, which takes a new runtime and its own settings while the ranks run on.
 
     Units are not touched under a running rank: the daemon-reload they need takes the GPU from its container.
+    They wait (`units_wait`) for the next restart of the pair.
     """
     files = differing(wanted, node.get("files") or {})
     supervised = _supervised(head)
@@ -32,14 +37,17 @@ def plan(
     # A run that was interrupted between writing and reloading leaves systemd with the old text.
     stale = any(unit.get("NeedDaemonReload") == "yes" for unit in (node.get("services") or {}).values())
     start = stop or not _serves(head, digest)
-    return {
-        "needed": bool(files) or start or (stale and not held),
+    new_runtime = node.get("runtime") != runtime
+    steps = {
+        "runtime": new_runtime,
         "stop": stop,
         "write": write,
         "reload": (bool(units) or stale) and not held,
         "units_wait": bool(units) and held,
         "start": start,
+        "refresh": supervised and not start and (new_runtime or any(one["path"] == PAIR for one in write)),
     }
+    return {"needed": any(steps.values()), **steps}
 
 
 def _serves(head: Mapping[str, Any], digest: str) -> bool:

@@ -15,11 +15,12 @@ options:
     description:
       - V(started) enables the service for the next boot and starts the pair unless it serves this configuration.
       - V(restarted) stops the pair if it runs, and starts it.
+      - V(reloaded) lets the supervisor take a new runtime and its own settings; the ranks run on.
       - V(stopped) stops all ranks and disables the service; stopped stays stopped, also through a reboot. Where no
         supervisor runs, it stops the rank of this node, which may have outlived one.
       - V(followed) only waits for the supervisor.
     type: str
-    choices: [started, restarted, stopped, followed]
+    choices: [started, restarted, reloaded, stopped, followed]
     required: true
   digest:
     description: Identifies the configuration that shall be served.
@@ -61,7 +62,7 @@ from ..module_utils.shell import CommandError, run
 
 _UNIT, _RANK = "twinserve.service", "twinserve-rank.service"
 ARGUMENTS: dict[str, Any] = {
-    "state": {"type": "str", "choices": ["started", "restarted", "stopped", "followed"], "required": True},
+    "state": {"type": "str", "choices": ["started", "restarted", "reloaded", "stopped", "followed"], "required": True},
     "digest": {"type": "str"},
     "wait": {"type": "float", "default": 10.0},
 }
@@ -82,7 +83,7 @@ def main() -> None:
         after = before if not commands else "stopped" if wanted == "stopped" else "serving"
         if not module.check_mode:
             for command in commands:
-                if command[1] in ("restart", "start"):
+                if command[1] in ("restart", "start", "reload"):
                     STATE.unlink(missing_ok=True)  # an old answer must not pass for the new one
                 run(command, timeout=900)
             state = wait_state(digest, module.params["wait"]) if wanted != "stopped" else read_state()
@@ -103,6 +104,8 @@ def plan(
     enable = [] if enabled else [["systemctl", "--quiet", "enable", _UNIT]]
     if wanted == "followed":
         return []
+    if wanted == "reloaded":
+        return [["systemctl", "reload", _UNIT]] if active else []
     if wanted == "stopped":
         disable = [["systemctl", "--quiet", "disable", _UNIT]] if enabled else []
         return disable + ([["systemctl", "stop", _UNIT]] if active else [])

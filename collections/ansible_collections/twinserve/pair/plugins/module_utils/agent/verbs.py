@@ -14,6 +14,7 @@ from ..kernel_files import read_attr
 from ..meminfo import read_memory
 from ..reach import Target, reach
 from ..shell import CommandError
+from ..shell import run as program
 from ..sysfs import read_devices
 from . import container, gpu, paths, unit
 from .check import rail_problems
@@ -116,6 +117,8 @@ def run() -> None:
         argv = docker_argv(plan, link)
     except LinkError as error:
         raise AgentError(str(error)) from error
+    for command in plan.get("before", []):
+        program(command)
     os.execvp(argv[0], argv)
 
 
@@ -126,8 +129,11 @@ def unit_stop() -> None:
 
 
 def unit_clean() -> None:
-    """Remove what a crashed client or daemon left behind. Only for the unit."""
-    container.remove(read_plan()["container"])
+    """Remove what a crashed client or daemon left behind; undo what `run` did. Only for the unit."""
+    plan = read_plan()
+    container.remove(plan["container"])
+    for command in plan.get("after", []):
+        program(command)
 
 
 def _wait_for_docker() -> None:
