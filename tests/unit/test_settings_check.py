@@ -27,7 +27,7 @@ TAKEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"rails": "2"}, {"rails": 2}),
     ({"rails": 1}, {"rails": 1}),
     ({"rails": "auto"}, {"rails": "auto"}),
-    ({"extra_args": "--a 'b c'"}, {"extra_args": ["--a", "b c"]}),
+    ({"extra_args": "--title 'b c'"}, {"extra_args": ["--title", "b c"]}),
     ({"extra_args": ["--top-k", 5]}, {"extra_args": ["--top-k", "5"]}),
     (
         {"engine_env": {"A": True, "B": 12.50, "C": "", "D": None, "E": 0}},
@@ -129,6 +129,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"extra_args": "--rank 1"}, "extra_args: --rank is managed; use the ranks of the inventory"),
     ({"extra_args": ["--drafter=x"]}, "extra_args: --drafter is managed; use drafter"),
     ({"extra_args": "--context"}, "extra_args: --context has no value"),
+    ({"extra_args": "--hos 0.0.0.0"}, "extra_args: write --hos in full (--host)"),
+    ({"extra_args": "--mast=10.0.0.1"}, "extra_args: write --mast in full (--master or --master-port)"),
+    ({"drafter": "mtp", "extra_args": "--par 2"}, "extra_args: write --par in full (--parallel)"),
     (
         {"extra_args": "--parallel 9"},
         "extra_args: parallel is 9: it takes a whole number from 1 to 4 (release v1.1)",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
@@ -13,6 +13,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     node_faults,
     serve_change,
     ssh_wire,
+    status_text,
 )
 
 
@@ -73,6 +74,12 @@ def rank_inputs(
     ]
 
 
+def nodes_by_name(hosts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The probes of those hosts that could be looked at."""
+    facts = {str(host["inventory_hostname"]): host.get("ansible_facts") or {} for host in hosts}
+    return {name: seen["twinserve_node"] for name, seen in facts.items() if "twinserve_node" in seen}
+
+
 class FilterModule:
     """Names as used in YAML."""
 
@@ -88,6 +95,8 @@ class FilterModule:
             "serve_change": serve_change.plan,
             "missing_parts": serve_change.missing_parts,
             "rank_inputs": rank_inputs,
+            "nodes_by_name": nodes_by_name,
+            "status_screen": status_text.screen,
             "snapshots": model_transfer.wanted,
             "missing_snapshots": model_transfer.missing,
             "download_argv": model_transfer.download_argv,

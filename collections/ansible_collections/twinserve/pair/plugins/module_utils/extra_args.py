@@ -20,6 +20,8 @@ class Overrides:
 def overrides(words: Sequence[str], release: Mapping[str, Any], specs: Mapping[str, Setting]) -> Overrides:
     """Read `words` with the engine's `flags`, `switches` and `managed_flags`; the rest is the engine's."""
     result = Overrides()
+    kinds = ("managed_flags", "switches", "flags")
+    known = [name for kind in kinds for name in release.get(kind, {})]
     rest = list(words)
     while rest:
         option, has_value, value = rest.pop(0).partition("=")
@@ -32,7 +34,14 @@ def overrides(words: Sequence[str], release: Mapping[str, Any], specs: Mapping[s
                 result.faults.append(f"extra_args: {option} has no value")
                 break
             _take(result, specs[setting], value if has_value else rest.pop(0))
+        elif full := _abbreviated(option, known):
+            result.faults.append(f"extra_args: write {option} in full ({full})")
     return result
+
+
+def _abbreviated(option: str, known: Sequence[str]) -> str:
+    """What this may stand for: argparse takes the beginning of a name, which would walk past our rules."""
+    return " or ".join(name for name in known if len(option) > 2 and name.startswith(option))
 
 
 def _take(result: Overrides, setting: Setting, value: str) -> None:

@@ -39,12 +39,13 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
         "devices": lambda: [device.as_dict() for device in sysfs.read_devices()],
         "network": network_owner.read_network,
         "docker": lambda: asdict(images.read_docker()),
-        "image": lambda: _image(wanted.image),
+        "image": lambda: _image(wanted.image or _planned_image()),
         "gpu": lambda: asdict(gpus.read_gpus()),
         "files": managed_files.read_fingerprints,
         "services": services.read_services,
         "state": lambda: _json(Path("/run/twinserve/state.json")),
         "rank_plan": lambda: _json(Path(managed_files.ETC, "rank.json")),
+        "pair_config": lambda: _json(Path(managed_files.ETC, "pair.json")),
     }
     futures = {name: pool.submit(reader) for name, reader in readers.items()}
     found: dict[str, Any] = _identity(user, wanted)
@@ -87,6 +88,12 @@ def _hf(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
         for repo, revision in wanted.snapshots
     }
     return {"home": home, "program": login_user.find_hf(user), "snapshots": states}
+
+
+def _planned_image() -> str | None:
+    """What the rank on this node is started from, for a look that asks for nothing else."""
+    plan = _json(Path(managed_files.ETC, "rank.json"))
+    return str(plan["image"]) if plan else None
 
 
 def _image(reference: str | None) -> dict[str, Any] | None:
