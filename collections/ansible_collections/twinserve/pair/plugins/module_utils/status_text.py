@@ -42,7 +42,8 @@ def _rank(member: Mapping[str, Any], state: Mapping[str, Any], nodes: Mapping[st
     if not node:
         return f"{member['name']}: unreachable from here"
     running = "running" if _active(node, "twinserve-rank.service") else "not running"
-    known = next((one for one in state.get("ranks") or [] if one["rank"] == member["rank"]), {})
+    ranks: list[dict[str, Any]] = state.get("ranks") or []
+    known = next((one for one in ranks if one["rank"] == member["rank"]), {})
     gpu = f", {known['gpu_gib']:.1f} GiB on the GPU" if known.get("gpu_gib") is not None else ""
     image = f"image {node['image']['content'][7:19]}" if node.get("image") else "image missing"
     memory = node.get("memory") or {}
