@@ -45,7 +45,7 @@ class Clock:
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
-    programs = Programs(tmp_path / "node", monkeypatch, "ip", "netplan")
+    programs = Programs(tmp_path / "node", monkeypatch, "ip", "netplan", "systemd-run", "systemctl")
     programs.answer("ip_-j_addr", READY)
     return programs
 
@@ -57,24 +57,52 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
+def lose(programs: Programs, after: str) -> None:
+    """Let `netplan apply` leave the node with what `after` shows."""
+    (programs.folder / "after").write_text(after)
+    programs.answer("netplan_apply", do='cp "$NODE/after" "$NODE/answers/ip_-j_addr"')
+
+
 def test_f12_the_file_is_private_and_checked_before_it_is_applied(
     tmp_path: Path, programs: Programs, clock: Clock
 ) -> None:
     path = tmp_path / "60-twinserve-fabric.yaml"
-    apply_file(path, "new\n", [PORT], "192.0.2.11")
+    apply_file(path, "new\n", [PORT])
     assert path.read_text() == "new\n"
     assert f"{path.stat().st_mode & 0o777:o}" == "600"
-    assert [call for call in programs.calls if "netplan" in call] == ["netplan generate", "netplan apply"]
-    assert list(tmp_path.glob("*.new")) == []
+    assert [call for call in programs.calls if call.startswith("netplan")] == [
+        "netplan generate",
+        "netplan apply",
+    ]
+    assert [one.name for one in tmp_path.iterdir() if one.is_file()] == [path.name]
+
+
+@pytest.mark.parametrize(("before", "undo"), [("old\n", "mv "), (None, "rm -f ")])
+def test_f13_a_timer_of_systemd_takes_the_file_back_when_nobody_else_can(
+    tmp_path: Path, programs: Programs, clock: Clock, before: str | None, undo: str
+) -> None:
+    path = tmp_path / "fabric.yaml"
+    if before:
+        path.write_text(before)
+    programs.answer("netplan_apply", do=f'cat "{tmp_path}"/fabric.before > "$NODE/seen" 2>/dev/null || :')
+
+    apply_file(path, "new\n", [PORT])
+
+    armed, *applied, disarmed = [call for call in programs.calls if not call.startswith("ip ")]
+    assert armed.startswith("systemd-run ") and "--on-active=120" in armed
+    assert f"{undo}{tmp_path}/fabric" in armed and armed.endswith("netplan apply")
+    assert applied == ["netplan generate", "netplan apply"]
+    assert disarmed == "systemctl stop twinserve-way-back-fabric.timer"
+    assert (programs.folder / "seen").read_text() == (before or "")
 
 
 def test_f13_a_management_address_that_blinks_is_waited_for(
     tmp_path: Path, programs: Programs, clock: Clock
 ) -> None:
-    programs.answer("ip_-j_addr", shown(enP7s7=("", 24, 1500)))
+    lose(programs, shown(enP7s7=("", 24, 1500)))
     clock.at[1.0] = lambda: programs.answer("ip_-j_addr", READY)
     path = tmp_path / "fabric.yaml"
-    apply_file(path, "new\n", [PORT], "192.0.2.11")
+    apply_file(path, "new\n", [PORT])
     assert path.read_text() == "new\n"
 
 
@@ -82,17 +110,17 @@ def test_f13_a_management_address_that_blinks_is_waited_for(
 def test_f13_a_management_address_that_stays_away_brings_the_old_file_back(
     tmp_path: Path, programs: Programs, clock: Clock, before: str | None
 ) -> None:
-    programs.answer("ip_-j_addr", shown(enP7s7=("192.0.2.99", 24, 1500)))
+    lose(programs, shown(enP7s7=("192.0.2.99", 24, 1500)))
     path = tmp_path / "fabric.yaml"
     if before:
         path.write_text(before)
     with pytest.raises(ApplyError) as caught:
-        apply_file(path, "new\n", [PORT], "192.0.2.11")
+        apply_file(path, "new\n", [PORT])
     assert str(caught.value) == (
         "management address 192.0.2.11 did not return within 5 s; fabric file rolled back"
     )
     assert (path.read_text() if path.exists() else None) == before
-    assert [call for call in programs.calls if "netplan" in call][-1] == "netplan apply"
+    assert [call for call in programs.calls if call.startswith("netplan")][-1] == "netplan apply"
     assert 5 < clock.now < 6
 
 
@@ -102,7 +130,7 @@ def test_a_port_that_does_not_become_what_it_should_is_rolled_back(
 ) -> None:
     programs.answer("ip_-j_addr", shown(**OFFICE, enp1s0f0np0=port))
     with pytest.raises(ApplyError, match="enp1s0f0np0 did not get 192.168.177.1/24 within 15 s"):
-        apply_file(tmp_path / "fabric.yaml", "new\n", [PORT], None)
+        apply_file(tmp_path / "fabric.yaml", "new\n", [PORT])
     assert not (tmp_path / "fabric.yaml").exists()
 
 
@@ -113,7 +141,7 @@ def test_a_file_that_netplan_refuses_is_never_applied(
     path = tmp_path / "fabric.yaml"
     path.write_text("old\n")
     with pytest.raises(ApplyError, match="Error in network definition .*; fabric file rolled back"):
-        apply_file(path, "new\n", [PORT], "192.0.2.11")
+        apply_file(path, "new\n", [PORT])
     assert path.read_text() == "old\n"
 
 

@@ -8,36 +8,65 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from . import way_back
 from .netdevs import read_links
 from .shell import CommandError, run
+
+# Seconds: for the addresses that must stay, for those that are new, and for the whole of it.
+_MANAGEMENT, _PORT, _LIMIT = 5, 15, 120
+_WAY_BACK = "fabric"
 
 
 class ApplyError(RuntimeError):
     """The file was not kept; the text says why, and that the state before it is back."""
 
 
-def apply_file(path: Path, content: str, ports: Sequence[dict[str, Any]], management: str | None) -> None:
-    """Write, check as merged, apply, wait for what was asked; undo it all when the node would be lost."""
+def apply_file(path: Path, content: str, ports: Sequence[dict[str, Any]]) -> None:
+    """Write, check as merged, apply, wait for what was asked; undo it all when the node would be lost.
+
+    What must survive are the addresses of all other ports, by one of which somebody reaches this node.
+    """
     before = path.read_text() if path.is_file() else None
+    others = _addresses_beside({port["netdev"] for port in ports})
+    _arm(path, before)
     _write(path, content)
     try:
         run(["netplan", "generate"])
         run(["netplan", "apply"], timeout=60)
-        if management:
+        for address in others:
             _wait(
-                lambda: _has_address(management),
-                5,
-                f"management address {management} did not return within 5 s",
+                partial(_has_address, address),
+                _MANAGEMENT,
+                f"management address {address} did not return within {_MANAGEMENT} s",
             )
         for port in ports:
             _wait(
                 partial(is_set, port),
-                15,
-                f"{port['netdev']} did not get {port['address']} within 15 s",
+                _PORT,
+                f"{port['netdev']} did not get {port['address']} within {_PORT} s",
             )
     except (CommandError, ApplyError) as error:
         _restore(path, before)
         raise ApplyError(f"{error}; fabric file rolled back") from error
+    finally:
+        way_back.disarm(_WAY_BACK)
+        path.with_suffix(".before").unlink(missing_ok=True)
+
+
+def _arm(path: Path, before: str | None) -> None:
+    """Should this program end half way, say with the ssh session that it cut, the node goes back."""
+    saved = path.with_suffix(".before")  # netplan reads *.yaml only
+    saved.unlink(missing_ok=True)
+    undo = ["rm", "-f", str(path)]
+    if before is not None:
+        _write(saved, before)
+        undo = ["mv", str(saved), str(path)]
+    way_back.arm(_WAY_BACK, _LIMIT, [undo, ["netplan", "apply"]])
+
+
+def _addresses_beside(netdevs: set[str]) -> list[str]:
+    links = {name: link for name, link in read_links().items() if name not in netdevs}
+    return [one.split("/")[0] for link in links.values() for one in link["addresses"]]
 
 
 def _write(path: Path, content: str) -> None:

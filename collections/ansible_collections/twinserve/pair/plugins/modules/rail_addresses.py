@@ -8,7 +8,8 @@ module: rail_addresses
 short_description: Give the rails of a node their addresses
 description:
   - Writes one netplan file, checks it as merged, applies it and waits until the ports have what it says.
-  - When the management address does not come back within 5 seconds, the node restores the file by itself and fails.
+  - When the address of another port, such as that of the management network, does not come back within 5 seconds, the
+    node restores the file by itself and fails. A timer does the same when the module is killed with its session.
 author: [The Twinserve developers]
 options:
   path:
@@ -24,9 +25,6 @@ options:
     type: list
     elements: dict
     required: true
-  management:
-    description: Address by which the controller reaches this node; it must survive.
-    type: str
 attributes:
   check_mode: {support: full, description: Compares and predicts.}
   diff_mode: {support: full, description: Shows the file.}
@@ -38,14 +36,12 @@ EXAMPLES = r"""
     path: /etc/netplan/60-twinserve-fabric.yaml
     content: "{{ plan.netplan }}"
     ports: "{{ plan.ports }}"
-    management: 192.0.2.11
 """
 
 RETURN = r"""
 {}
 """
 
-import ipaddress
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +54,6 @@ ARGUMENTS: dict[str, Any] = {
     "path": {"type": "path", "required": True},
     "content": {"type": "str", "required": True},
     "ports": {"type": "list", "elements": "dict", "required": True},
-    "management": {"type": "str"},
 }
 
 
@@ -76,18 +71,10 @@ def main() -> None:
         # The same file may not be live: somebody changed the port by hand.
         changed = before != content or not all(is_set(port) for port in ports)
         if changed and not module.check_mode:
-            apply_file(path, content, ports, _address(module.params["management"]))
+            apply_file(path, content, ports)
     except (ApplyError, CommandError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=changed, diff=diff)
-
-
-def _address(text: str | None) -> str | None:
-    """Only a literal address can be looked for on this node; a name may resolve elsewhere."""
-    try:
-        return str(ipaddress.IPv4Address(text)) if text else None
-    except ValueError:
-        return None
 
 
 if __name__ == "__main__":
