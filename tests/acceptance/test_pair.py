@@ -1,0 +1,44 @@
+"""What a pair that serves must show, one promise a test."""
+
+from __future__ import annotations
+
+import json
+
+from conftest import Pair
+
+
+def test_the_supervisor_comes_back_at_boot_and_says_that_it_serves(pair: Pair) -> None:
+    unit = pair.hosts[0].service("twinserve")
+    assert unit.is_enabled and unit.is_running
+    state = json.loads(pair.hosts[0].file("/run/twinserve/state.json").content_string)
+    assert state["state"] == "serving", state["detail"]
+
+
+def test_every_rank_runs_what_is_configured(pair: Pair) -> None:
+    for host in pair.hosts:
+        plan = json.loads(host.file("/etc/twinserve/rank.json").content_string)
+        label = '{{index .Config.Labels "twinserve.digest"}} {{.State.Running}}'
+        assert (
+            host.check_output("docker inspect --format %s %s", label, plan["container"])
+            == f"{plan['digest']} true"
+        )
+
+
+def test_the_model_is_listed(pair: Pair) -> None:
+    models = json.loads(pair.ask("/v1/models"))
+    assert pair.config["served_name"] in [one["id"] for one in models["data"]]
+
+
+def test_a_chat_request_is_answered(pair: Pair) -> None:
+    body = {
+        "model": pair.config["served_name"],
+        "messages": [{"role": "user", "content": "Reply with OK."}],
+        "max_tokens": 32,
+        **pair.config["smoke"]["extra"],
+    }
+    reply = json.loads(pair.ask("/v1/chat/completions", body))
+    assert "OK" in reply["choices"][0]["message"]["content"]
+
+
+def test_metrics_are_counted(pair: Pair) -> None:
+    assert "_total" in pair.ask("/metrics")
