@@ -1,4 +1,4 @@
-"""Checks against a live pair, for its owner's own CI: `pytest --ansible-inventory=inventory tests/acceptance`.
+"""Checks against a live pair, for its owner's CI: `pytest --ansible-inventory=inventory tests/acceptance`.
 
 They read only: the inventory says where the pair is, `/etc/twinserve/pair.json` on the head what it serves.
 """
@@ -7,35 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import testinfra
+from live_pair import Pair
 from testinfra.utils.ansible_runner import AnsibleRunner
-
-
-@dataclass(frozen=True)
-class Pair:
-    """The hosts of one pair by rank, and what its head serves."""
-
-    hosts: tuple[Any, ...]
-    config: dict[str, Any]
-
-    def ask(self, path: str, body: dict[str, Any] | None = None) -> str:
-        """GET, or POST of a JSON body, on the head; fails the test with what curl said."""
-        api = self.config["api"]
-        data = ["-H", "Content-Type: application/json", "-d", json.dumps(body)] if body else []
-        words = [
-            "curl",
-            "-sS",
-            "--fail-with-body",
-            "-m",
-            "300",
-            *data,
-            f"http://{api['host']}:{api['port']}{path}",
-        ]
-        return str(self.hosts[0].check_output(" ".join(["%s"] * len(words)), *words))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from conftest import Pair
+from live_pair import Pair
 
 
 def test_the_supervisor_comes_back_at_boot_and_says_that_it_serves(pair: Pair) -> None:
