@@ -48,7 +48,6 @@ PAIR: dict[str, Any] = {
     "canary_interval": 60,
     "hang_limit": 900,
     "patterns": {
-        "ready_rank": ["serving", "ready"],
         "refit": r"(?:requested context (?P<requested>\d+).*)?largest fitting prompt-plus-reply window: "
         r"(?P<window>\d+) tokens",
         "retry": ["NCCL error 2: unhandled system error"],

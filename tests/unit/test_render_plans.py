@@ -126,17 +126,29 @@ def test_a_rank_gets_the_gpu_that_its_node_names() -> None:
     ("raw", "restarts"),
     [
         ({"parallel": 2}, True),
-        ({"stop_timeout": 31}, True),
+        ({"rails": 1}, True),
+        ({"nccl_ib_hca": "rocep1s0f1"}, True),
+        ({"fabric_netdev": "enp1s0f1np1"}, True),
+        ({"fabric_peer": "198.51.100.2"}, True),
         ({"nccl_debug": "INFO"}, True),
         ({"image_digest": f"sha256:{'ab' * 32}"}, True),
         ({"parallel": "4"}, False),
-        ({"canary_interval": 5, "wait_timeout": 60, "restart_limit": 1}, False),
-        ({"model_verify": "sha256", "prepare": "never", "rails": 1}, False),
+        ({"canary_interval": 5, "wait_timeout": 60, "restart_limit": 1, "stop_timeout": 31}, False),
+        ({"model_verify": "sha256", "prepare": "never"}, False),
     ],
 )
 def test_the_digest_stands_for_what_a_container_was_made_from(raw: dict[str, Any], restarts: bool) -> None:
     for before, after in zip(plans(), plans(**raw), strict=True):
         assert (before["digest"] != after["digest"]) == restarts
+
+
+def test_a_rank_knows_the_ports_that_it_will_listen_on() -> None:
+    head, worker = plans(master_port=29600, extra_args="--port 9000")
+    assert head["ports"] == [
+        {"setting": "api_port", "host": "127.0.0.1", "port": 9000},
+        {"setting": "master_port", "host": "", "port": 29600},
+    ]
+    assert worker["ports"] == []
 
 
 def test_an_expected_link_is_no_reason_to_restart() -> None:

@@ -15,7 +15,8 @@ from .conditions import Facts, choose, holds
 from .settings_spec import value_text
 
 SCHEMA = 1
-# What a running container was made from: a difference here means a restart.
+# What a running container was made from: a difference here means a restart. Not how long it gets to stop, which
+# is read when it is stopped.
 DIGESTED = (
     "container",
     "image",
@@ -26,8 +27,10 @@ DIGESTED = (
     "command",
     "env",
     "link_env",
-    "stop_timeout",
+    "link",
 )
+# What the user says about the link: it decides at each start which rails the ranks get.
+_LINK = ("rails", "nccl_ib_hca", "fabric_netdev", "fabric_peer")
 
 
 def digest(value: Any) -> str:
@@ -92,10 +95,23 @@ def _rank_plan(
         "command": _argv(release["command"], facts, words, rank) + list(settings["extra_args"]),
         "env": _environment(release, settings, facts, words),
         "link_env": dict(release["link_env"]),
+        "link": {name: settings[name] for name in _LINK if settings.get(name)},
+        "ports": _ports(rank, settings),
         "expected_link": list(node.get("expected_link") or []),
     }
     plan["digest"] = digest({key: plan[key] for key in DIGESTED})
     return plan
+
+
+def _ports(rank: int, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Ports that this rank will listen on, by the setting that chose each: on the head only."""
+    effective = {**settings, **settings["effective"]}
+    if rank > 0:
+        return []
+    return [
+        {"setting": "api_port", "host": effective["api_host"], "port": effective["api_port"]},
+        {"setting": "master_port", "host": "", "port": effective["master_port"]},
+    ]
 
 
 def _words(
@@ -124,9 +140,7 @@ def _argv(parts: Sequence[Mapping[str, Any]], facts: Facts, words: Mapping[str, 
     return argv
 
 
-def _commands(
-    parts: Sequence[Mapping[str, Any]], facts: Facts, words: Mapping[str, str]
-) -> list[list[str]]:
+def _commands(parts: Sequence[Mapping[str, Any]], facts: Facts, words: Mapping[str, str]) -> list[list[str]]:
     """Programs for the node itself, each a command line of its own."""
     return [_argv([part], facts, words, 0) for part in parts if holds(part.get("when"), facts)]
 
@@ -206,7 +220,6 @@ def _start_order(count: int, order: str) -> list[int]:
 
 def _patterns(release: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "ready_rank": [release["ready"]["head"], release["ready"]["worker"]],
         "refit": release["refit"]["pattern"],
         "retry": release["retry"]["patterns"],
         "progress": release["progress"],
