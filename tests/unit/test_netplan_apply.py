@@ -150,7 +150,19 @@ def test_ports_are_given_time_to_find_their_peer(programs: Programs, clock: Cloc
     dark[1]["flags"] = ["UP"]
     programs.answer("ip_-j_addr", json.dumps(dark))
     assert netplan_apply.bring_up(["enp1s0f0np0"]) == []
-    assert clock.now >= 5
-    clock.at[clock.now + 1] = lambda: programs.answer("ip_-j_addr", READY)
+    assert 10 <= clock.now < 11
+    began = clock.now
+    clock.at[began + 3] = lambda: programs.answer("ip_-j_addr", READY)
     assert netplan_apply.bring_up(["enp1s0f0np0"]) == ["enp1s0f0np0"]
+    assert 3 <= clock.now - began < 4
     assert "ip link set enp1s0f0np0 up" in programs.calls
+
+
+def test_a_port_without_a_cable_is_not_waited_for_as_long_as_one_that_may_come(
+    programs: Programs, clock: Clock
+) -> None:
+    both = json.loads(READY)
+    both.append({**both[1], "ifname": "enp1s0f1np1", "flags": ["UP"]})
+    programs.answer("ip_-j_addr", json.dumps(both))
+    assert netplan_apply.bring_up(["enp1s0f0np0", "enp1s0f1np1"]) == ["enp1s0f0np0"]
+    assert 2 <= clock.now < 3

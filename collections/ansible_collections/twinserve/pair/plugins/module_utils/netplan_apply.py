@@ -103,15 +103,19 @@ def _wait(condition: Callable[[], bool], seconds: float, otherwise: str) -> None
         time.sleep(0.1)
 
 
-def bring_up(netdevs: Sequence[str], seconds: float = 5.0) -> list[str]:
-    """Set ports up and give them time to find their peer; returns those that have carrier afterwards."""
+def bring_up(netdevs: Sequence[str], nothing: float = 10.0, more: float = 2.0) -> list[str]:
+    """Set ports up and give them time to find their peers; returns those that have carrier afterwards.
+
+    Waits until all have it, `nothing` seconds while none has, and `more` seconds after the last that came:
+    the second port of a card has no cable and never gets it.
+    """
     for netdev in netdevs:
         run(["ip", "link", "set", netdev, "up"])
-    limit = time.monotonic() + seconds
-    while time.monotonic() < limit:
+    limit, live = time.monotonic() + nothing, []
+    while time.monotonic() < limit and len(live) < len(netdevs):
+        time.sleep(0.1)
         links = read_links()
-        if all(links[netdev]["carrier"] for netdev in netdevs):
-            break
-        time.sleep(0.2)
-    links = read_links()
-    return [netdev for netdev in netdevs if links[netdev]["carrier"]]
+        now = [netdev for netdev in netdevs if links[netdev]["carrier"]]
+        if len(now) > len(live):
+            limit, live = time.monotonic() + more, now
+    return live
