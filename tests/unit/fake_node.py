@@ -58,7 +58,7 @@ class FakeNode:
         self.folder = folder
         for part in ("bin", "answers", "root"):
             (folder / part).mkdir()
-        for program in ("docker", "systemctl", "journalctl", "nvidia-smi"):
+        for program in ("docker", "systemctl", "journalctl", "nvidia-smi", "ss"):
             path = folder / "bin" / program
             path.write_text(SCRIPT)
             path.chmod(0o755)

@@ -103,6 +103,7 @@ class FakeRank:
     gpu_gib: float | None = None
     available_gib: float = 110.0
     expected: list[dict[str, Any]] = field(default_factory=list)
+    taken: list[str] = field(default_factory=list)
 
     def call(self, words: Sequence[str], stdin: str, timeout: float) -> str:
         """Answer a verb."""
@@ -143,6 +144,8 @@ class FakeRank:
             "memory": {"total_gib": 120, "available_gib": self.available_gib},
             "plan": plan if self.plan is None else self.plan,
             "container": self.container,
+            "link": self.links[-1] if self.links else None,
+            "taken": self.taken,
         }
 
     def _start(self, stdin: str) -> dict[str, Any]:
@@ -211,11 +214,11 @@ class FakeApi(Client):
             and self.world.now >= max(r.began for r in self.world.ranks) + self.load_time
         )
 
-    def look(self) -> dict[str, Any]:
+    def look(self, served_name: str) -> dict[str, Any]:
         """Models and counters."""
         if not self.up:
             raise ClientError("/v1/models: Connection refused")
-        return {"model": "GLM", "health": dict(self.health)}
+        return {"model": served_name, "health": dict(self.health)}
 
     def ask(self, model: str, smoke: Mapping[str, Any], timeout: float) -> Reply:
         """Answer the next of `replies`, else OK."""

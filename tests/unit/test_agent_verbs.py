@@ -107,6 +107,36 @@ def test_start_refuses_a_broken_link(node: FakeNode, text: str, message: str) ->
         verbs.start(text)
 
 
+FOREIGN = 'LISTEN 0 9 127.0.0.1:8888 0.0.0.0:* users:(("llama-server",pid=4711,fd=5))\n'
+PORTS = {**PLAN, "ports": [{"setting": "api_port", "host": "127.0.0.1", "port": 8888}]}
+TAKEN = "port 8888 is taken by llama-server (pid 4711): stop it, or set another api_port"
+
+
+def test_start_refuses_a_port_that_another_server_has(node: FakeNode) -> None:
+    node.plan(PORTS)
+    node.answer("ss", FOREIGN)
+    with pytest.raises(AgentError) as refusal:
+        verbs.start(json.dumps(LINK))
+    assert str(refusal.value) == TAKEN
+    assert not any(call.startswith("systemctl start") for call in node.calls)
+
+
+@pytest.mark.parametrize(("running", "taken"), [(None, [TAKEN]), (True, []), (False, [])])
+def test_report_says_which_port_is_taken_unless_by_our_own_rank(
+    node: FakeNode, running: bool | None, taken: list[str]
+) -> None:
+    node.plan(PORTS)
+    node.answer("ss", FOREIGN)
+    node.container(running)
+    assert verbs.report(node.folder / "root")["taken"] == taken
+
+
+def test_report_tells_what_the_rank_was_told(node: FakeNode) -> None:
+    assert verbs.report(node.folder / "root")["link"] is None
+    node.link(LINK)
+    assert verbs.report(node.folder / "root")["link"] == LINK
+
+
 def test_start_of_a_running_rank_is_an_error(node: FakeNode) -> None:
     node.unit("active")
     with pytest.raises(AgentError, match="already running"):

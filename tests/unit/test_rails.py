@@ -7,8 +7,8 @@ from typing import Any
 import fake_pair as pair
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils.gids import Gid, mapped
+from ansible_collections.twinserve.pair.plugins.module_utils.link import Link
 from ansible_collections.twinserve.pair.plugins.module_utils.rails import (
-    Link,
     drift,
     pair_rails,
     without_rails,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,41 @@ def test_loading_shows_progress_with_the_engines_estimate() -> None:
     assert document["detail"] == "rank 0 41.2 of 88.09 GiB, rank 1 40.8 GiB, 70 s, no progress for 70 s"
     assert document["progress"]["gpu_gib"] == [41.2, 40.8]
     assert document["progress"]["log_line"].startswith("CUDA rank 0 startup estimate")
+
+
+def test_a_rail_that_is_not_used_is_shown_with_the_reason(tmp_path: Path) -> None:
+    world = World()
+    world.ranks[0].dead_targets = {"203.0.113.2"}
+    document = world.until("serving")
+    assert [(rail["head"]["hca"], rail["used"]) for rail in document["rails"]] == [
+        ("rocep1s0f1", True),
+        ("roceP2p1s0f1", False),
+    ]
+    assert "does not reach the peer: not used" in document["rails"][1]["reason"]
+    assert document["effective"]["rails"] == 1
+    statefile.write(tmp_path / "state.json", document)
+    world.supervise(statefile.restore(fresh(world.config, world.now, "t"), tmp_path / "state.json"))
+    again = world.until("serving")
+    assert (again["rails"], again["warnings"]) == (document["rails"], document["warnings"])
+
+
+def test_a_rail_without_address_or_gid_is_shown_too() -> None:
+    world = World()
+    for rank in world.ranks:
+        rank.devices[1] = replace(rank.devices[1], addresses=(), gids=())
+    rail = world.until("serving")["rails"][1]
+    assert (rail["used"], rail["head"]["address"], rail["head"]["gid_index"]) == (False, "", None)
+
+
+def test_pool_and_window_are_the_engines() -> None:
+    world = World()
+    world.api.health["pool_free_tokens"] = 2600000
+    assert world.until("serving")["effective"] == {
+        "window": 1048576,
+        "pool_tokens": 2684928,
+        "pool_free_tokens": 2600000,
+        "rails": 2,
+    }
 
 
 def test_since_is_the_beginning_of_the_shown_state() -> None:
@@ -80,12 +116,13 @@ def test_pair_that_is_down_leaves_no_past(tmp_path: Path) -> None:
 def test_shown_only_when_something_changed(tmp_path: Path) -> None:
     told: list[str] = []
     path = tmp_path / "state.json"
-    show = Shower(path, told.append)
+    show = Shower(path, {"pid": 7}, told.append)
     state = fresh(config(), 0.0, "t")
     show(state, 0.0)
     written = path.stat().st_ino
     show(state, 1.0)
     assert path.stat().st_ino == written
+    assert json.loads(path.read_text())["pid"] == 7
     assert told == ["STATUS=starting: asking all nodes what they have"]
 
 
@@ -93,7 +130,7 @@ def test_systemd_is_asked_for_time_while_ranks_stop(tmp_path: Path) -> None:
     told: list[str] = []
     world = World()
     world.until("serving")
-    shower = Shower(tmp_path / "state.json", told.append)
+    shower = Shower(tmp_path / "state.json", None, told.append)
     world.loop.show = shower
     world.ranks[1].reachable = False
     submit = world.loop.submit

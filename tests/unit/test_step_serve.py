@@ -197,6 +197,24 @@ def test_hang_is_lack_of_progress_beyond_the_limit() -> None:
     assert len(document["restarts"]) == 1
 
 
+@pytest.mark.parametrize(
+    "health",
+    [{"streams": {"prefilling": 1}, "requests_running": 1}, {"requests_running": 2}],
+    ids=["reads a prompt", "runs requests"],
+)
+def test_reading_a_million_tokens_is_no_hang(health: dict[str, Any]) -> None:
+    world = serving(hang_limit=301)
+    world.api.health |= health
+    world.api.hangs = True
+    assert world.run(1000, tick=1)["state"] == "serving"
+    world.api.health["completion_tokens_total"] += 1
+    assert world.run(1700, tick=1)["state"] == "serving"
+    assert world.calls == [[], []]
+    world.until("starting")
+    world.api.hangs = False
+    assert world.until("serving")["last_error"].startswith("no progress for 180")
+
+
 def test_arriving_requests_are_no_sign_of_life() -> None:
     world = serving()
     world.api.hangs = True
@@ -263,6 +281,28 @@ def test_adopts_a_running_pair_without_touching_it() -> None:
     assert world.calls == [["report"], ["report"]]
     assert document["digest"] == old.digest
     assert document["effective"]["rails"] == 2
+
+
+def test_an_adopted_pair_shows_the_rails_that_it_was_started_with() -> None:
+    world = serving()
+    world.config = replace(world.config, rails=1)
+    world.ranks[0].devices = []
+    world.supervise()
+    document = world.until("serving")
+    assert document["effective"]["rails"] == 2
+    assert [rail["worker"]["hca"] for rail in document["rails"]] == ["rocep1s0f0", "roceP2p1s0f0"]
+    assert [rail["worker"]["mtu"] for rail in document["rails"]] == [9000, 9000]
+
+
+def test_an_adopted_pair_whose_start_is_forgotten_is_paired_as_the_settings_say() -> None:
+    world = serving()
+    members = tuple(replace(one, nccl_ib_hca=hca) for one, hca in zip(
+        world.config.members, ("=rocep1s0f1", "=rocep1s0f0"), strict=True))  # fmt: skip
+    world.config = replace(world.config, members=members)
+    for rank in world.ranks:
+        rank.links.clear()
+    world.supervise()
+    assert world.until("serving")["effective"]["rails"] == 1
 
 
 def test_adopts_a_pair_that_is_still_loading() -> None:
@@ -358,6 +398,10 @@ def phase_restarting(world: World) -> None:
         world.run(0.25)
 
 
+def last(calls: list[str], verb: str) -> int:
+    return len(calls) - 1 - calls[::-1].index(verb)
+
+
 @pytest.mark.parametrize(
     "prepare",
     [phase_waiting, phase_loading, phase_serving, phase_restarting, phase_down],
@@ -373,7 +417,8 @@ def test_sigterm_stops_all_ranks_and_goes(prepare: Any) -> None:
     assert world.shown[-1]["detail"] == "stopped"
     assert world.shown[-1]["restarts"] == []
     assert [rank.unit for rank in world.ranks] == ["inactive", "inactive"]
-    assert [rank.calls[-1] for rank in world.ranks] == ["stop", "stop"]
+    for rank in world.ranks:
+        assert set(rank.calls[last(rank.calls, "stop") + 1 :]) == {"report"}
 
 
 def test_sigterm_with_the_worker_away_says_so_and_goes() -> None:
@@ -402,7 +447,33 @@ def test_sigterm_waits_for_a_start_that_is_under_way() -> None:
     submit(held[0])
     world.run(5)
     assert world.over
-    assert world.ranks[1].calls[-2:] == ["start", "stop"]
+    assert world.ranks[1].calls[-3:] == ["start", "stop", "report"]
+
+
+def test_stopped_is_said_when_the_memory_is_back() -> None:
+    world = serving()
+    world.ranks[1].available_gib = 24.0
+    world.terminate()
+    document = world.run(20)
+    assert not world.over
+    assert document["state"] == "stopping"
+    assert document["detail"].startswith("waiting for memory to come back: rank 1 has 24 of 110 GiB")
+    world.ranks[1].available_gib = 108.0
+    document = world.run(5)
+    assert world.over
+    assert (document["state"], document["detail"]) == ("down", "stopped")
+
+
+def test_stop_does_not_wait_for_memory_for_ever_and_says_so() -> None:
+    world = serving()
+    world.ranks[1].available_gib = 24.0
+    world.terminate()
+    document = world.run(70)
+    assert world.over
+    assert document["detail"] == (
+        "stopped; memory did not come back within 60 s: rank 1 has 24 of 110 GiB of memory available"
+    )
+    assert world.heard("memory did not come back within 60 s")
 
 
 def test_stop_order_of_an_engine_that_wants_its_head_first() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import fake_pair
 import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.client import ClientError
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.smoke import Reply
 from fake_world import Start, World
 
@@ -232,6 +233,29 @@ def test_f05_no_shared_subnet_is_waited_for() -> None:
     assert "no CX7 subnet shared by head and worker" in world.run(10)["detail"]
     world.ranks[1].devices = rail
     world.until("serving")
+
+
+def test_a_port_that_another_server_has_is_waited_for_and_said() -> None:
+    world = World()
+    world.ranks[0].taken = ["port 8888 is taken by llama-server (pid 4711)"]
+    document = world.run(70)
+    assert document["state"] == "down"
+    assert document["detail"] == "waiting: head spark-a: port 8888 is taken by llama-server (pid 4711)"
+    assert [calls.count("start") for calls in world.calls] == [0, 0]
+    world.ranks[0].taken = []
+    assert world.until("serving")["restarts"] == []
+
+
+def test_a_start_that_waits_for_another_server_says_so_in_the_end() -> None:
+    world = World(wait_timeout=60)
+    look, text = world.api.look, "/v1/models: another server answers on port 8888"
+
+    def foreign(served_name: str) -> dict[str, Any]:
+        look(served_name)
+        raise ClientError(text)
+
+    world.api.look = foreign  # type: ignore[method-assign]
+    assert world.until("down")["detail"].endswith(f"; {text}")
 
 
 def test_f02_each_start_looks_up_the_index_again() -> None:

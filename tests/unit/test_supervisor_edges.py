@@ -196,13 +196,13 @@ def client() -> Iterator[Client]:
     server.server_close()
 
 
-def test_look_gives_the_first_model_and_the_counters(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_look_gives_the_model_and_the_counters(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     # A proxy of the environment is for others.
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     Api.table = {"/v1/models": (200, {"data": [{"id": "GLM"}]}), "/health": (200, {"context_length": 8})}
-    assert client.look() == {"model": "GLM", "health": {"context_length": 8}}
+    assert client.look("GLM") == {"model": "GLM", "health": {"context_length": 8}}
     Api.table["/health"] = (404, {"error": "not found"})
-    assert client.look() == {"model": "GLM", "health": {}}
+    assert client.look("GLM") == {"model": "GLM", "health": {}}
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,13 @@ def test_look_gives_the_first_model_and_the_counters(client: Client, monkeypatch
 def test_look_without_a_model_is_not_ready(client: Client, answer: tuple[int, Any]) -> None:
     Api.table = {"/v1/models": answer}
     with pytest.raises(ClientError, match="/v1/models"):
-        client.look()
+        client.look("GLM")
+
+
+def test_another_server_on_our_port_is_none_of_ours(client: Client) -> None:
+    Api.table = {"/v1/models": (200, {"data": [{"id": "llama"}, {"id": "qwen"}]})}
+    with pytest.raises(ClientError, match=r"another server answers on port \d+: it has llama, qwen, not GLM"):
+        client.look("GLM")
 
 
 def test_l05_asks_with_the_engines_own_switches(client: Client) -> None:
@@ -247,7 +253,7 @@ def test_silent_or_absent_api_is_an_error() -> None:
             Client("127.0.0.1", deaf.getsockname()[1]).ask("GLM", SMOKE, 0.2)
         port = deaf.getsockname()[1]
     with pytest.raises(ClientError, match="refused"):
-        Client("127.0.0.1", port).look()
+        Client("127.0.0.1", port).look("GLM")
 
 
 # The loop

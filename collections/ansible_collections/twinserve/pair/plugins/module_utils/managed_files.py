@@ -26,7 +26,12 @@ PATHS = (
 
 def fingerprint(content: str, mode: str) -> str:
     """One text for what a file holds and who may read it."""
-    return f"{mode} sha256:{hashlib.sha256(content.encode()).hexdigest()}"
+    return f"{mode} sha256:{text_hash(content)}"
+
+
+def text_hash(content: str) -> str:
+    """sha256 of a text, in hex."""
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def read_fingerprints(paths: Iterable[str] = PATHS) -> dict[str, str]:

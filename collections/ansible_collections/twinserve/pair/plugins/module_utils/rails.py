@@ -13,52 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .gids import describe, find_v2
+from .link import Endpoint, Link, Rail, Unused
 from .sysfs import Device
 
 _LINK_LOCAL = ipaddress.IPv4Network("169.254.0.0/16")
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """One end of a rail. `address` is plain (no prefix); `mtu` in bytes."""
-
-    rank: int
-    netdev: str
-    hca: str
-    address: str
-    gid_index: int
-    mtu: int
-    pci: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return what a rank is told about its own end."""
-        return {name: getattr(self, name) for name in ("netdev", "hca", "address", "gid_index", "mtu")}
-
-
-Rail = tuple[Endpoint, ...]
-
-
-@dataclass(frozen=True)
-class Link:
-    """The rails of a pair, main rail first, one end a rank in rank order. With errors it must not be used."""
-
-    rails: tuple[Rail, ...] = ()
-    warnings: tuple[str, ...] = ()
-    errors: tuple[str, ...] = ()
-
-    @property
-    def master(self) -> str:
-        """The head's address on the main rail: the rendezvous address of all ranks."""
-        return self.rails[0][0].address
-
-    def of_rank(self, rank: int) -> list[dict[str, Any]]:
-        """Return this rank's ends, main rail first."""
-        return [rail[rank].as_dict() for rail in self.rails]
-
-    def summary(self) -> str:
-        """Return e.g. `2 rails: rocep1s0f1,roceP2p1s0f1 <-> rocep1s0f0,roceP2p1s0f0`."""
-        sides = [",".join(rail[rank].hca for rail in self.rails) for rank in range(len(self.rails[0]))]
-        return f"{len(self.rails)} rail{'s' if len(self.rails) > 1 else ''}: {' <-> '.join(sides)}"
 
 
 @dataclass(frozen=True)
@@ -96,7 +54,7 @@ def pair_rails(reports: Sequence[Sequence[Device]], wanted: str | int, max_rails
     main, others = _main_first(paired)
     if problem := _mtu_problem(0, main) or _gid_problem(main):
         return Link(errors=(problem,))
-    rails, warnings = [_rail(main)], list(_link_local_warning(main))
+    rails, unused, warnings = [_rail(main)], [], list(_link_local_warning(main))
     limit = max_rails if wanted == "auto" else min(int(wanted), max_rails)
     if limit > 1:
         chosen = others[: limit - 1] or _bare_twins(reports, main)
@@ -104,9 +62,10 @@ def pair_rails(reports: Sequence[Sequence[Device]], wanted: str | int, max_rails
             problem = _reach_problem(number, ends) or _gid_problem(ends) or _index_problem(rails, ends, comm)
             if problem:
                 warnings.append(problem)
+                unused.append(Unused(tuple(_seen_end(end) for end in ends), problem))
             else:
                 rails.append(_rail(ends))
-    return _judge(Link(tuple(rails), tuple(warnings)), wanted, max_rails)
+    return _judge(Link(tuple(rails), tuple(warnings), unused=tuple(unused)), wanted, max_rails)
 
 
 def without_rails(link: Link, dead: Mapping[int, str], wanted: str | int, max_rails: int) -> Link:
@@ -116,10 +75,13 @@ def without_rails(link: Link, dead: Mapping[int, str], wanted: str | int, max_ra
             link, errors=(*link.errors, f"{_text(0, link.rails[0])} does not reach the peer: {dead[0]}")
         )
     lost = tuple(
-        f"{_text(number, link.rails[number])} does not reach the peer: not used" for number in sorted(dead)
+        Unused(link.rails[number], f"{_text(number, link.rails[number])} does not reach the peer: not used")
+        for number in sorted(dead)
     )
     kept = tuple(rail for number, rail in enumerate(link.rails) if number not in dead)
-    return _judge(replace(link, rails=kept, warnings=(*link.warnings, *lost)), wanted, max_rails)
+    warnings = (*link.warnings, *(one.reason for one in lost))
+    shorter = replace(link, rails=kept, warnings=warnings, unused=(*link.unused, *lost))
+    return _judge(shorter, wanted, max_rails)
 
 
 def drift(expected: Sequence[Mapping[str, Any]], devices: Iterable[Device]) -> list[str]:
@@ -269,6 +231,14 @@ def _endpoint(end: _End) -> Endpoint:
         raise ValueError(f"{end.device.hca} has no RoCE v2 GID for {address}")
     device = end.device
     return Endpoint(end.rank, device.netdev, device.hca, address, found.index, device.mtu, device.pci)
+
+
+def _seen_end(end: _End) -> Endpoint:
+    """The end of a rail that is not used: its device may have no address, or no GID for it."""
+    device, address = end.device, str(end.address.ip) if end.address else ""
+    found = find_v2(device.gids, address) if address else None
+    index = found.index if found else None
+    return Endpoint(end.rank, device.netdev, device.hca, address, index, device.mtu, device.pci)
 
 
 def _text(number: int, rail: Rail) -> str:

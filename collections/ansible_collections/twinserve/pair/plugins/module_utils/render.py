@@ -15,8 +15,8 @@ from .conditions import Facts, choose, holds
 from .settings_spec import value_text
 
 SCHEMA = 1
-# What a running container was made from: a difference here means a restart. Not how long it gets to stop, which
-# is read when it is stopped.
+# What a running container was made from: a difference here means a restart. How long it gets to stop
+# is none of it: that is read when it is stopped.
 DIGESTED = (
     "container",
     "image",

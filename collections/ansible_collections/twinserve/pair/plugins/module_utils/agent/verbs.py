@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from ..docker_argv import LinkError, docker_argv
 from ..kernel_files import read_attr
+from ..listeners import read_listeners, taken
 from ..meminfo import read_memory
 from ..reach import Target, reach
 from ..shell import CommandError
@@ -32,6 +34,7 @@ def report(root: Path = Path("/")) -> dict[str, Any]:
         plan: dict[str, Any] | None = read_plan()
     except AgentError:
         plan = None
+    found = container.inspect(plan["container"]) if plan else None
     return {
         "version": paths.VERSION,
         "hostname": platform.node(),
@@ -39,7 +42,10 @@ def report(root: Path = Path("/")) -> dict[str, Any]:
         "devices": [device.as_dict() for device in read_devices(root)],
         "memory": read_memory(root).as_dict(),
         "plan": plan and {name: plan.get(name) for name in ("digest", "image", "container", "expected_link")},
-        "container": container.inspect(plan["container"]) if plan else None,
+        "container": found,
+        "link": _link(),
+        # A rank of ours takes its ports rightly.
+        "taken": _taken(plan) if plan and not found else [],
     }
 
 
@@ -55,6 +61,8 @@ def start(text: str) -> dict[str, Any]:
     _wait_for_docker()
     if unit.show().active == "active":
         raise AgentError("this rank is already running: stop it first")
+    if problems := _taken(plan):
+        raise AgentError("; ".join(problems))
     write_atomically(paths.LINK, link)
     unit.start()
     return _wait_for_container(plan["container"])
@@ -134,6 +142,18 @@ def unit_clean() -> None:
     container.remove(plan["container"])
     for command in plan.get("after", []):
         program(command)
+
+
+def _link() -> dict[str, Any] | None:
+    """What the rank was told at its latest start; None when there was none since the node came up."""
+    try:
+        return read_link()
+    except AgentError:
+        return None
+
+
+def _taken(plan: Mapping[str, Any]) -> list[str]:
+    return taken(plan.get("ports") or [], read_listeners())
 
 
 def _wait_for_docker() -> None:

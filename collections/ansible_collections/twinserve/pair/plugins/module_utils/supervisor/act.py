@@ -42,7 +42,7 @@ class Doer:
     def _value(self, action: Action) -> Any:
         match action:
             case Look():
-                return self._client.look()
+                return self._client.look(self._config.served_name)
             case Ask(model=model, timeout=timeout):
                 return self._client.ask(model, self._config.smoke, timeout)
             case RankAction(rank=rank):

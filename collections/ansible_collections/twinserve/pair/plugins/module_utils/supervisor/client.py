@@ -22,17 +22,21 @@ class Client:
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
 
-    def look(self) -> dict[str, Any]:
-        """Return the first model's name, and the server's counters (empty when it shows none).
+    def look(self, served_name: str) -> dict[str, Any]:
+        """Return the model's name, and the server's counters (empty when it shows none).
 
-        Raises ClientError while no model is listed.
+        Raises ClientError while the model is not listed: another server on our port is none of ours.
         """
         status, body = self._request("GET", "/v1/models", None, _QUICK)
         models = _object(body).get("data") or []
         if status != 200 or not models:
             raise ClientError(f"/v1/models: HTTP {status}")
+        names = [str(model.get("id")) for model in models]
+        if served_name not in names:
+            raise ClientError(f"/v1/models: another server answers on port {self._port}: it has "
+                              f"{', '.join(names)}, not {served_name}")  # fmt: skip
         status, body = self._request("GET", "/health", None, _QUICK)
-        return {"model": str(models[0].get("id")), "health": _object(body) if status == 200 else {}}
+        return {"model": served_name, "health": _object(body) if status == 200 else {}}
 
     def ask(self, model: str, smoke: Mapping[str, Any], timeout: float) -> Reply:
         """Send the tiny completion; raises ClientError when there is no answer within `timeout` seconds."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from ..managed_files import text_hash
 
 _SCHEMA = 1
 _CURE = "run the serve playbook"
@@ -67,13 +69,15 @@ class Config:
     refit_append: tuple[str, ...]
     retry_env: tuple[tuple[str, str], ...]
     smoke: Mapping[str, Any]
+    # Of the text that this was read from.
+    sha256: str = ""
 
 
 def read_config(path: Path) -> Config:
     """Read the file. Raises ConfigError when it is missing, broken or of another schema."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return parse_config(data)
+        text = path.read_text(encoding="utf-8")
+        return replace(parse_config(json.loads(text)), sha256=text_hash(text))
     except FileNotFoundError as error:
         raise ConfigError(f"{path} is missing: {_CURE}") from error
     except (ValueError, TypeError, AttributeError) as error:

@@ -6,7 +6,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from .events import Action, Exit, Logs, Look, Probe, Say, Stop
+from .events import Action, Exit, Logs, Look, Probe, Report, Say, Stop
+from .memory import memory_back, overdue
+from .patience import AGAIN, again
 from .state import ApiView, Attempt, Canary, Moved, Phase, State, ask, enter
 from .verdict import Next, explain, judge, lines_of
 
@@ -15,6 +17,7 @@ _LINES = 200
 _SHOWN = 25
 # A rank whose log or end cannot be had must not hold up the others.
 _COLLECT_LIMIT = 20.0
+_SOON = 0.5
 
 
 def fail(
@@ -85,6 +88,24 @@ def down(state: State, now: float) -> Moved:
         state, more = ask(state, Probe(state.epoch, view.rank), now, 10.0)
         asked += more
     return state, tuple(asked)
+
+
+def empty(state: State, now: float) -> Moved:
+    """All is stopped. Wait for the memory too: who starts something next must find it."""
+    asked: list[Action] = []
+    for view in state.ranks:
+        if view.rank not in state.answers and view.rank not in state.problems:
+            state, more = ask(state, Report(state.epoch, view.rank), now, AGAIN)
+            asked += more
+    if len(state.answers) + len(state.problems) < len(state.ranks) and not overdue(state, now):
+        return state, tuple(asked)
+    # A node that cannot be asked is not waited for.
+    free = {rank: float(report["memory"]["available_gib"]) for rank, report in state.answers.items()}
+    memory = memory_back(state, free, now)
+    if memory.waiting:
+        return again(replace(state, available=free), now, _SOON, memory.waiting, Phase.EMPTY), tuple(asked)
+    said = (Say(state.epoch, memory.note),) if memory.note else ()
+    return enter(state, Phase.GONE, now, reason=memory.note), (*asked, *said)
 
 
 def gone(state: State, now: float) -> Moved:

@@ -49,6 +49,8 @@ def load(state: State, now: float) -> Moved:
     quiet, waited = now - state.progress_at, now - state.phase_at
     if quiet > state.config.wait_timeout or waited > _CAP * state.config.wait_timeout:
         text = f"not ready after {waited:.0f} s, {quiet:.0f} s without progress; the ranks are still running"
+        if state.api.problem:
+            text += f"; {state.api.problem}"
         return refuse(state, text, now, keep=True)
     state, probes = _probe_all(state, now, _PROBE_EVERY)
     state, looks = ask(state, Look(state.epoch), now, _LOOK_EVERY)
@@ -97,10 +99,9 @@ def _probe_all(state: State, now: float, every: float) -> Moved:
 
 def _told(state: State, rank: int) -> str:
     """Return what a rank is told at its start, as JSON."""
-    names = ("netdev", "hca", "address", "gid_index")
     told = {
         "master": state.link.master,
-        "rails": [{name: end[name] for name in names} for end in state.link.of_rank(rank)],
+        "rails": state.link.of_rank(rank),
         "append": list(_appended(state)),
         "env": dict(state.attempt.env),
     }

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..rails import Link, drift, pair_rails, rank_name, without_rails
+from ..link import Link
+from ..rails import drift, pair_rails, rank_name, without_rails
 from ..reach import Target
 from ..selection import SelectionError, select_devices, unmatched
 from ..sysfs import Device
@@ -29,7 +30,7 @@ def find_link(state: State, now: float) -> Moved:
     state = replace(state, available=free)
     if memory.waiting:
         return again(state, now, _SOON, memory.waiting), ()
-    link = _pair(state)
+    link = pair_link(state)
     notes = [memory.note] * bool(memory.note) + _drift(reports)
     if link.errors:
         lost = [note for note in notes if " lost " in note or " is gone" in note]
@@ -63,7 +64,7 @@ def reach(state: State, now: float) -> Moved:
     return enter(state, Phase.LAUNCH, now, link=link, blocked=None, short_at=None), tuple(said)
 
 
-def _pair(state: State) -> Link:
+def pair_link(state: State) -> Link:
     """Pair what the settings allow; devices that they name and that face nothing are an error."""
     reports: _REPORTS = state.answers
     try:

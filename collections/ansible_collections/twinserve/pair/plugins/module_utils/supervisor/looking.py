@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..rails import pair_rails, rank_name
+from ..link import told_rails
+from ..rails import rank_name
 from ..render import digest
-from ..sysfs import Device
 from .events import Action, Report, Say
-from .linking import find_link
-from .patience import AGAIN, block
+from .linking import find_link, pair_link
+from .patience import AGAIN, block, wait
 from .state import ApiView, Canary, Moved, Phase, State, ask, enter, with_rank
 
 _REPORTS = Mapping[int, Mapping[str, Any]]
@@ -48,7 +48,12 @@ def _decide(state: State, now: float) -> Moved:
     if refusal := _refusal(state, reports):
         changes: dict[str, Any] = {"reason": refusal, "last_error": refusal, "blocked": None}
         return enter(state, Phase.DOWN, now, **changes), (Say(state.epoch, f"down: {refusal}"),)
-    return find_link(state, now)
+    taken = [
+        f"{rank_name(rank)} {state.ranks[rank].name}: {text}"
+        for rank, report in sorted(reports.items())
+        for text in report.get("taken", [])
+    ]
+    return wait(state, "; ".join(taken), now) if taken else find_link(state, now)
 
 
 def _adopt(state: State, running: str, now: float) -> Moved:
@@ -57,10 +62,11 @@ def _adopt(state: State, running: str, now: float) -> Moved:
     for view in state.ranks:
         container = reports[view.rank]["container"]["id"]
         state = with_rank(state, replace(view, launched=container, container=container, running=True))
-    if not state.link.rails:
-        devices = [[Device.from_json(one) for one in reports[rank]["devices"]] for rank in sorted(reports)]
-        link = pair_rails(devices, state.config.rails, state.config.max_rails, state.config.comm)
-        state = replace(state, link=link)
+    # What the ranks were started with, not what they would get now.
+    if rails := told_rails([reports[rank].get("link") for rank in sorted(reports)]):
+        state = replace(state, link=replace(state.link, rails=rails))
+    elif not state.link.rails:
+        state = replace(state, link=pair_link(state))
     older = "an older configuration is served: run the serve playbook to apply the newer one"
     notes = () if running == state.config.digest else (older,)
     state = replace(state, digest=running, notes=notes, proved=False, canary=Canary(), api=ApiView())

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ..agent.paths import VERSION
 from . import statefile
 from .act import Doer, in_thread
 from .client import Client
@@ -88,14 +90,17 @@ class Loop:
 class Shower:
     """Shows the state where people and playbooks look: the state file and `systemctl status`."""
 
-    def __init__(self, path: Path, tell: Callable[[str], Any] = notify) -> None:
-        self._path, self._tell = path, tell
+    def __init__(
+        self, path: Path, about: Mapping[str, Any] | None = None, tell: Callable[[str], Any] = notify
+    ) -> None:
+        """`about`: what the file says of the supervisor itself, which stays as it is."""
+        self._path, self._about, self._tell = path, dict(about or {}), tell
         self._document: dict[str, Any] = {}
         self._status = ""
 
     def __call__(self, state: State, now: float) -> None:
         """Write what changed since the last call."""
-        document = statefile.document(state, now)
+        document = {**statefile.document(state, now), **self._about}
         if document != self._document:
             statefile.write(self._path, document)
             self._document = document
@@ -103,7 +108,7 @@ class Shower:
         if line != self._status:
             self._tell(f"STATUS={line}")
             self._status = line
-        if state.phase is Phase.HALT and state.quitting:
+        if state.phase in (Phase.HALT, Phase.EMPTY) and state.quitting:
             self._tell(f"EXTEND_TIMEOUT_USEC={_MORE_TIME * 1_000_000}")
 
 
@@ -128,7 +133,9 @@ def main() -> int:
         signal.signal(number, lambda *_: inbox.put(None))
     signal.signal(signal.SIGHUP, lambda *_: inbox.put(Reload()))
     doer = Doer(config, make_nodes(config.members), Client(config.host, config.port))
-    show = Shower(STATE)
+    # So that playbooks see when a supervisor has not taken up what they wrote.
+    about = {"pid": os.getpid(), "runtime": VERSION, "config_sha256": config.sha256}
+    show = Shower(STATE, about)
     loop = Loop(
         state=fresh(config, time.monotonic(), ""),
         inbox=inbox,

@@ -35,9 +35,14 @@ def memory_back(state: State, free: Mapping[int, float], now: float) -> Memory:
     rank = late[0]
     wanted = f" of {state.baseline[rank]:.0f}" if rank in state.baseline else ""
     text = f"rank {rank} has {free[rank]:.0f}{wanted} GiB of memory available"
-    if now - state.emptied_at > _LIMIT:
+    if overdue(state, now):
         return Memory(note=f"memory did not come back within {_LIMIT:.0f} s: {text}")
     return Memory(waiting=f"waiting for memory to come back: {text}")
+
+
+def overdue(state: State, now: float) -> bool:
+    """Whether the ranks have been gone for so long that their memory is not waited for any more."""
+    return state.emptied_at is not None and now - state.emptied_at > _LIMIT
 
 
 def _is_back(rank: int, free: float, state: State) -> bool:

@@ -102,8 +102,9 @@ def _probe(state: State, view: RankView, done: Done, now: float) -> State:
 def _look(state: State, done: Done, now: float) -> State:
     if done.error is not None:
         # Ranks that were found running without an API are still loading: wait for them as for our own.
-        return replace(state, api=replace(state.api, model=None), adopted=False)
-    api = ApiView(done.value["model"], done.value["health"])
+        api = replace(state.api, model=None, problem=done.error)
+        return replace(state, api=api, adopted=False)
+    api = ApiView(done.value["model"], health=done.value["health"])
     alive = counters(api.health) != counters(state.api.health)
     return replace(state, api=api, vital_at=now if alive else state.vital_at)
 

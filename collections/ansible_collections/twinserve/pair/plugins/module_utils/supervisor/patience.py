@@ -26,8 +26,8 @@ def wait(state: State, why: str, now: float) -> Moved:
     return again(state, now, AGAIN), said
 
 
-def again(state: State, now: float, delay: float, waiting: str = "") -> State:
+def again(state: State, now: float, delay: float, waiting: str = "", phase: Phase = Phase.LOOK) -> State:
     """Ask for new reports after `delay` seconds: those of a moment ago would say the same."""
-    state = enter(state, Phase.LOOK, now, waiting=waiting)
+    state = enter(state, phase, now, waiting=waiting)
     asked = {f"{Report.__name__} {view.rank}": now - AGAIN + delay for view in state.ranks}
     return replace(state, asked=asked)

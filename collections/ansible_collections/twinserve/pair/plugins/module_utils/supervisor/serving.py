@@ -19,6 +19,9 @@ _BAD = 2
 _OUTAGE = 60.0
 # The request of the canary has its own end well after we have judged it.
 _GRACE = 60.0
+# No counter moves while a prompt is read, which takes 16 minutes for a million tokens. Nothing that the
+# engine says it is doing takes longer than this without a sign.
+_READING = 1800.0
 
 
 def serve(state: State, now: float) -> Moved:
@@ -59,7 +62,7 @@ def _hangs(state: State, now: float) -> str | None:
     if not waiting(state) or canary.sent is None:
         return None
     silent = now - max(state.vital_at, canary.sent)
-    if silent > state.config.hang_limit:
+    if silent > (_longest(state) if _works(state) else state.config.hang_limit):
         return f"no progress for {silent:.0f} s: the canary has no answer and the counters stand still"
     alone = int(state.api.health.get("requests_running", 0) or 0) <= 1
     lost = unseen(state, now)
@@ -68,6 +71,17 @@ def _hangs(state: State, now: float) -> str | None:
             f"rank {lost[0]} unreachable for {lost[1]:.0f} s and the canary has no answer for {silent:.0f} s"
         )
     return None
+
+
+def _works(state: State) -> bool:
+    """Whether the engine says that it reads a prompt, or runs more than our canary."""
+    health = state.api.health
+    streams = health.get("streams") or {}
+    return int(streams.get("prefilling", 0) or 0) > 0 or int(health.get("requests_running", 0) or 0) > 1
+
+
+def _longest(state: State) -> float:
+    return max(state.config.hang_limit, _READING)
 
 
 def _canary(state: State, now: float) -> Moved:
@@ -79,6 +93,6 @@ def _canary(state: State, now: float) -> Moved:
     due = _SOON if doubt else state.config.canary_interval
     if canary.ended is not None and now - canary.ended < due:
         return state, ()
-    timeout = state.config.hang_limit + _GRACE
+    timeout = _longest(state) + _GRACE
     state, asked = ask(state, Ask(state.epoch, state.api.model or state.config.served_name, timeout), now)
     return replace(state, canary=replace(canary, sent=now)), asked

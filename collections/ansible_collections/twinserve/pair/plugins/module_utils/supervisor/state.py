@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from ..rails import Link
+from ..link import Link
 from .config import Config
 from .events import Action, Start
 
@@ -23,11 +23,18 @@ class Phase(StrEnum):
     SERVE = "serve"
     COLLECT = "collect"
     HALT = "halt"
+    EMPTY = "empty"
     DOWN = "down"
     GONE = "gone"
 
 
-_SHOWN = {Phase.LOAD: "loading", Phase.SMOKE: "smoke", Phase.DOWN: "down", Phase.GONE: "down"}
+_SHOWN = {
+    Phase.LOAD: "loading",
+    Phase.SMOKE: "smoke",
+    Phase.EMPTY: "stopping",
+    Phase.DOWN: "down",
+    Phase.GONE: "down",
+}
 
 
 @dataclass(frozen=True)
@@ -52,9 +59,10 @@ class RankView:
 
 @dataclass(frozen=True)
 class ApiView:
-    """The last look at the API. `model` is None while it does not answer."""
+    """The last look at the API. `model` is None while it does not answer, `problem` says why."""
 
     model: str | None = None
+    problem: str = ""
     health: Mapping[str, Any] = field(default_factory=dict)
 
 

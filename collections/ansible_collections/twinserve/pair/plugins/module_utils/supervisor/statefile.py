@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..agent.plan import write_atomically
-from ..rails import Endpoint, Link
+from ..link import Endpoint, Link, Rail, Unused
 from .state import Phase, State
 from .words import detail, shown
 
@@ -29,6 +29,7 @@ def document(state: State, now: float) -> dict[str, Any]:
         "effective": {
             "window": health.get("context_length"),
             "pool_tokens": health.get("pool_tokens"),
+            "pool_free_tokens": health.get("pool_free_tokens"),
             "rails": len(state.link.rails),
         },
         "ranks": [
@@ -43,8 +44,8 @@ def document(state: State, now: float) -> dict[str, Any]:
             for view in state.ranks
         ],
         "rails": [
-            {"head": rail[0].as_dict(), "worker": rail[1].as_dict(), "used": True}
-            for rail in state.link.rails
+            *({**_ends(rail), "used": True} for rail in state.link.rails),
+            *({**_ends(one.rail), "used": False, "reason": one.reason} for one in state.link.unused),
         ],
         "restarts": [] if state.phase is Phase.GONE else list(state.restarts_at),
         "restart_marks": [] if state.phase is Phase.GONE else list(state.restarts),
@@ -74,14 +75,27 @@ def restore(state: State, path: Path) -> State:
             restarts_at=tuple(data["restarts"]),
             last_error=data["last_error"],
             known_digests=state.known_digests | {data["digest"]},
-            link=Link(tuple(_rail(rail) for rail in data["rails"])),
+            link=_link(data["rails"]),
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         # Nothing to take over, or a file of another version: what runs is found by looking.
         return state
 
 
-def _rail(data: Mapping[str, Any]) -> tuple[Endpoint, ...]:
+def _ends(rail: Rail) -> dict[str, Any]:
+    return {"head": rail[0].as_dict(), "worker": rail[1].as_dict()}
+
+
+def _link(rails: Sequence[Mapping[str, Any]]) -> Link:
+    unused = tuple(Unused(_rail(rail), rail["reason"]) for rail in rails if not rail["used"])
+    return Link(
+        tuple(_rail(rail) for rail in rails if rail["used"]),
+        warnings=tuple(one.reason for one in unused),
+        unused=unused,
+    )
+
+
+def _rail(data: Mapping[str, Any]) -> Rail:
     return tuple(Endpoint(rank=rank, pci="", **data[name]) for rank, name in enumerate(("head", "worker")))
 
 

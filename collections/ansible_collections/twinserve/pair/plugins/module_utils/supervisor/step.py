@@ -23,6 +23,7 @@ _PHASES: Mapping[Phase, Callable[[State, float], Moved]] = {
     Phase.SERVE: serving.serve,
     Phase.COLLECT: ending.collect,
     Phase.HALT: ending.halt,
+    Phase.EMPTY: ending.empty,
     Phase.DOWN: ending.down,
     Phase.GONE: ending.gone,
 }
@@ -52,14 +53,14 @@ def step(state: State, observation: Observation, now: float) -> Moved:
 def _quit(state: State, now: float) -> State:
     """SIGTERM: stop all ranks, then go. Ranks that are being stopped already need no second order."""
     if state.phase is Phase.HALT:
-        return replace(state, quitting=True, after=Phase.GONE)
+        return replace(state, quitting=True, after=Phase.EMPTY)
     drain = state.config.drain_timeout if state.phase is Phase.SERVE else 0.0
     return enter(
         state,
         Phase.HALT,
         now,
         quitting=True,
-        after=Phase.GONE,
+        after=Phase.EMPTY,
         reason="asked to stop",
         drain_until=now + drain if drain else None,
     )

@@ -45,9 +45,11 @@ def detail(state: State, now: float) -> str:
             return f"{state.failure}; fetching the logs"
         case Phase.HALT:
             return f"stopping all ranks ({state.reason})"
+        case Phase.EMPTY:
+            return state.waiting or "all ranks are stopped, looking at the memory"
         case Phase.DOWN:
             return state.reason
-    return "stopped"
+    return "; ".join(["stopped", state.reason] if state.reason else ["stopped"])
 
 
 def _loading(state: State, now: float) -> str:
