@@ -34,7 +34,7 @@ def refusal(
 
 @pytest.fixture
 def tools() -> Iterator[Path]:
-    """The scripts beside no environment, where another user may read them (pytest's own folders are closed)."""
+    """The scripts where another user may read them too: pytest keeps its own folders closed."""
     with tempfile.TemporaryDirectory() as top:
         folder = Path(top, "project/tools")
         shutil.copytree(ROOT / "tools", folder)
