@@ -133,13 +133,20 @@ def test_bytes_or_words_are_progress(follow: Follow, moves: dict[str, bool]) -> 
             "failed (exit 1): no space left",
         ),
         ({"status": "failed", "exit_code": 1, "log": []}, "failed (exit 1): no output"),
-        ({"status": "absent", "log": ["x"]}, "is gone, perhaps the node was restarted: x"),
         ({"status": "running", "failed": True, "msg": "no systemd"}, "cannot be followed: no systemd"),
     ],
 )
 def test_a_job_that_ends_badly_says_how(follow: Follow, last: dict[str, Any], said: str) -> None:
     answer = follow(job, [running(1), last], **PULL).run()
     assert (answer["failed"], answer["msg"]) == (True, f"pull of the image {said}")
+
+
+def test_a_job_whose_end_another_run_took_is_over(follow: Follow) -> None:
+    pull = follow(
+        job, [running(1, attached=True, since="16:00", pid=77), {"status": "absent", "log": []}], **PULL
+    )
+    assert not pull.run().get("failed")
+    assert pull.shown[-1].endswith("is over; another run took its result, or the node restarted")
 
 
 @pytest.mark.parametrize("plugin", [job, pair_service])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,10 @@ from hub_cache import FILES, LARGE, REPO, REVISION, fill, git_hash, sha256
 from module_run import run_module
 
 SIZES = {name: len(data) for name, data in FILES.items()}
+DIGESTS = {
+    name: f"sha256:{sha256(data)}" if name in LARGE else f"git:{git_hash(data)}"
+    for name, data in FILES.items()
+}
 FIRST, SECOND = LARGE
 
 
@@ -43,10 +48,7 @@ def test_the_hubs_list_has_sizes_and_digests(home: Path) -> None:
     fill(home)
     manifest = hf_cache.manifest_from_disk(str(home), REPO, REVISION)
     assert manifest["files"] == SIZES
-    assert manifest["digests"] == {
-        name: f"sha256:{sha256(data)}" if name in LARGE else f"git:{git_hash(data)}"
-        for name, data in FILES.items()
-    }
+    assert manifest["digests"] == DIGESTS
 
 
 @pytest.mark.parametrize("tree", ['{"format_version": 2, "files": {}}', None])
@@ -56,14 +58,16 @@ def test_without_a_list_that_we_know_the_disk_is_all_there_is(home: Path, tree: 
         path = home / f"hub/models--o--n/trees/{REVISION}.json"
         path.parent.mkdir()
         path.write_text(tree)
-    assert hf_cache.manifest_from_disk(str(home), REPO, REVISION) == {"files": SIZES, "digests": {}}
+    assert hf_cache.manifest_from_disk(str(home), REPO, REVISION) == {"files": SIZES, "digests": DIGESTS}
 
 
 def test_a_full_folder_counts_only_once_it_was_verified(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(home)
-    assert complete(home) == hf_cache.SnapshotState(False, "not verified on this node yet", 0, 0)
+    assert complete(home) == hf_cache.SnapshotState(
+        False, "not verified on this node yet", 0, 0, here=sum(SIZES.values()), missing=0
+    )
     predicted = verify(capsys, home, check=True)
     assert predicted["changed"]
     assert not complete(home).complete
@@ -72,7 +76,7 @@ def test_a_full_folder_counts_only_once_it_was_verified(
     assert complete(home) == hf_cache.SnapshotState(True, "", len(FILES), sum(SIZES.values()))
     assert not verify(capsys, home)["changed"]
     (home / f"hub/models--o--n/snapshots/{REVISION}/{FIRST}").unlink()
-    assert complete(home) == hf_cache.SnapshotState(False, f"1 of 4 files: {FIRST} is missing", 0, 0)
+    assert complete(home).reason == f"1 of 4 files: {FIRST} is missing"
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -139,6 +143,61 @@ def test_m06_right_size_and_wrong_content(
     answer = verify(capsys, home, verify="sha256")
     assert answer["wrong"] == [f"{name} {says} differs: remove {payload} and run again"]
     assert not complete(home).complete, "the old verdict is taken back"
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("name", [FIRST, "config.json"])
+def test_m06_without_the_hubs_list_the_names_of_the_blobs_tell(
+    home: Path, capsys: pytest.CaptureFixture[str], name: str, shared: bool
+) -> None:
+    snapshot = fill(home, tree=False, shared=shared)
+    assert not verify(capsys, home, verify="sha256")["failed"]
+    (snapshot / name).resolve().write_bytes(b"X" + FILES[name][1:])
+    assert "differs: remove " in verify(capsys, home, verify="sha256")["msg"]
+
+
+def test_m06_a_check_that_cannot_be_made_does_not_pass(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = fill(home, tree=False)
+    (snapshot / FIRST).unlink()
+    (snapshot / FIRST).write_bytes(FILES[FIRST])
+    assert not verify(capsys, home, verify="size")["failed"]
+    answer = verify(capsys, home, verify="sha256")
+    assert answer["wrong"] == [f"{FIRST} has no hash to compare with"]
+    assert verify(capsys, home, verify="sha256", expected={"files": SIZES, "digests": {}})["failed"]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_m04_blobs_of_a_download_that_was_cut_off_are_counted(home: Path, shared: bool) -> None:
+    snapshot = fill(home, shared=shared)
+    blob = home / "hub/models--o--n/blobs" / sha256(FILES[SECOND])
+    blob.resolve().unlink()
+    blob.unlink(missing_ok=True)
+    (snapshot / SECOND).unlink()
+    blob.with_name(f"{blob.name}.incomplete").write_bytes(FILES[SECOND][:5])
+    state = complete(home)
+    assert (state.here, state.missing) == (sum(SIZES.values()) - SIZES[SECOND] + 5, SIZES[SECOND] - 5)
+
+
+def test_m04_what_only_another_revision_uses_counts_where_the_hubs_list_names_it(home: Path) -> None:
+    snapshot = fill(home)
+    snapshot.rename(snapshot.with_name("b" * 40))
+    assert (complete(home).here, complete(home).missing) == (0, 0)
+    (home / f"hub/models--o--n/trees/{REVISION}.json").unlink()
+    assert (complete(home).here, complete(home).missing) == (0, None)
+
+
+def test_m07_paths_of_others_are_found(home: Path, tmp_path: Path) -> None:
+    snapshot = fill(home)
+    (home / "hub/models--x--y").mkdir()
+    (home / "token").write_text("of no concern")
+    uid = os.getuid()
+    assert hf_cache.not_owned(str(home), [REPO], uid) == {"count": 0, "first": ""}
+    paths = [path for path in snapshot.parent.parent.rglob("*")]
+    everything = hf_cache.not_owned(str(home), [REPO], uid + 1)
+    assert everything == {"count": len(paths) + 3, "first": str(home)}
+    assert hf_cache.not_owned(str(tmp_path / "absent"), [REPO], uid + 1)["count"] == 0
 
 
 def test_large_files_are_hashed_in_pieces(tmp_path: Path) -> None:

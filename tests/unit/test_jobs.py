@@ -127,6 +127,19 @@ def test_m20_a_running_job_is_attached_to(programs: Programs, capsys: pytest.Cap
     assert not [call for call in programs.calls if call.startswith("systemd-run")]
 
 
+def test_two_runs_that_start_at_once_follow_one_job(
+    programs: Programs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The other run's job appears between our look and our start."""
+    answer = programs.folder / "answers/systemctl_show"
+    programs.answer("systemd-run", "Unit was already loaded\n", 1, do=f"echo ActiveState=active > {answer}")
+    found = run_module(job, capsys, name="pull image", argv=["true"], wait=0)
+    assert (found["failed"], found["attached"], found["status"]) == (False, True, "running")
+    programs.answer("systemctl_show", ABSENT)
+    programs.answer("systemd-run", "no such file\n", 1)
+    assert "no such file" in run_module(job, capsys, name="pull image", argv=["true"], wait=0)["msg"]
+
+
 def test_m20_the_follow_up_calls_start_nothing(
     programs: Programs, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import login_user
 from ansible_collections.twinserve.pair.plugins.module_utils.login_user import LoginUser, find_hf, hf_home
+from ansible_collections.twinserve.pair.plugins.module_utils.shell import CommandError
 
 ME = pwd.getpwuid(os.getuid())
 
@@ -51,6 +52,18 @@ def test_m13_the_users_own_profile_says_where_his_cache_is(
     monkeypatch.setenv("HF_HOME", "/of/somebody/else")
     (tmp_path / ".bash_profile").write_text(profile + "\n")
     assert hf_home(user(tmp_path), None) == found.format(home=tmp_path)
+
+
+def test_m13_a_login_shell_that_does_not_answer_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(login_user, "_PATIENCE", 0.5)
+    (tmp_path / ".bash_profile").write_text("exec sleep 5\n")
+    with pytest.raises(
+        CommandError, match="a login shell of .* takes longer .*: mend the profile, or set hf_cache"
+    ):
+        hf_home(user(tmp_path), None)
+    assert hf_home(user(tmp_path), "/models/hf") == "/models/hf"
 
 
 @pytest.mark.parametrize(

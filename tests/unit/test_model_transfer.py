@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,10 +70,19 @@ def test_m16_without_it_the_images_program_does_as_that_user() -> None:
     assert set(download_env(node(), settings, "/run/token")) <= passed
 
 
-def test_a_proxy_is_named_to_the_container_and_its_address_is_not() -> None:
-    argv = download_argv(node(), MODEL, IMAGE, "", ["https_proxy"])
-    assert argv[argv.index("https_proxy") - 1] == "-e"
-    assert "https_proxy" not in download_argv(node(), MODEL, IMAGE)
+def test_the_container_reads_the_proxies_itself(tmp_path: Path) -> None:
+    argv = download_argv(node(), MODEL, IMAGE, "", "/run/proxies")
+    assert "/run/proxies:/run/proxies:ro" in argv
+    assert not [word for word in argv if "https_proxy" in word]
+    # What runs inside: the file's variables are the program's, and its words arrive as they are.
+    (tmp_path / "proxies").write_text("https_proxy='http://bob:p w@proxy'\n")
+    program = tmp_path / "hf"
+    program.write_text('#!/bin/sh\necho "$https_proxy|$*"\n')
+    program.chmod(0o755)
+    command = [word.replace("/run/proxies", f"{tmp_path}/proxies") for word in argv[argv.index(IMAGE) + 1 :]]
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    said = subprocess.run(["sh", *command], env=env, capture_output=True, text=True, check=True).stdout
+    assert said == f"http://bob:p w@proxy|download o/model --revision {'a' * 40}\n"
 
 
 def test_the_token_goes_by_file_and_only_its_path_is_seen() -> None:
@@ -105,6 +116,13 @@ def test_m21_m22_the_copy_goes_over_the_rail_with_our_key_and_known_hosts() -> N
         "StrictHostKeyChecking=yes",
         "UserKnownHostsFile=/etc/twinserve/known_hosts",
     ]
+
+
+def test_the_copy_shows_that_it_moves_and_goes_on_in_a_file_that_was_cut_off() -> None:
+    argv = copy_argv(node(), MODEL, node(), "198.51.100.2", "spark-b", ["--whole-file"])
+    assert {"--info=progress2", "--inplace", "--timeout=300"} <= set(argv)
+    assert argv.index("--whole-file") > argv.index("--inplace"), "what the user says comes last"
+    assert "--whole-file" not in copy_argv(node(), MODEL, node(), "198.51.100.2", "spark-b", [])
 
 
 def test_m01_links_stay_links() -> None:

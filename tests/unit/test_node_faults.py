@@ -13,7 +13,16 @@ SETTINGS: dict[str, Any] = {
     "image_min_free_gib": 35,
     "model_min_free_gib": 180,
 }
-RELEASE = {"architecture": "arm64", "memory": {"available_gib": 110}}
+MODEL, DRAFTER = "o/model@1", "o/drafter@2"
+RELEASE = {
+    "architecture": "arm64",
+    "memory": {"available_gib": 110},
+    "snapshots": [
+        {"repo": "o/model", "revision": "1", "disk_gib": "${model_min_free_gib}"},
+        {"repo": "o/drafter", "revision": "2", "disk_gib": 3},
+    ],
+}
+GIB = 1 << 30
 
 
 def node(**changes: Any) -> dict[str, Any]:
@@ -27,7 +36,8 @@ def node(**changes: Any) -> dict[str, Any]:
         "memory": {"available_gib": 118.4},
         "host_key": "ssh-ed25519 K",
         "image": {"content": "sha256:1"},
-        "hf": {"home": "/w", "snapshots": {"m@1": {"complete": True}}},
+        "hf": {"home": "/w", "snapshots": {MODEL: {"complete": True}, DRAFTER: {"complete": True}}},
+        "user": {"name": "bob"},
         "disk": {
             "images": {"path": "/var/lib/docker", "device": 1, "free_gb": 500.0},
             "hf_cache": {"path": "/w", "device": 2, "free_gb": 500.0},
@@ -43,11 +53,27 @@ def found(settings: dict[str, Any] | None = None, **changes: Any) -> list[str]:
 
 
 def free(images: float, cache: float, shared: bool = False) -> dict[str, Any]:
-    store = {"path": "/var/lib/containerd", "device": 1, "free_gb": images}
-    return {"images": store, "hf_cache": {"path": "/w", "device": 1 if shared else 2, "free_gb": cache}}
+    """What is free, in GiB."""
+    store = {"path": "/var/lib/containerd", "device": 1, "free_gb": images * GIB / 1e9}
+    own = {"path": "/w", "device": 1 if shared else 2, "free_gb": cache * GIB / 1e9}
+    return {"images": store, "hf_cache": own}
 
 
-EMPTY_CACHE = {"home": "/w", "snapshots": {"m@1": {"complete": False}, "d@2": {"complete": True}}}
+def cached(model: dict[str, Any] | None = None, drafter: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A cache that lacks what is given, with what is there of it."""
+    states = {MODEL: model, DRAFTER: drafter}
+    return {
+        "home": "/w",
+        "snapshots": {
+            name: {"complete": True}
+            if state is None
+            else {"complete": False, "here": 0, "missing": None} | state
+            for name, state in states.items()
+        },
+    }
+
+
+EMPTY_CACHE = cached({}, {})
 UP = {"twinserve-rank.service": {"ActiveState": "active"}}
 
 
@@ -100,9 +126,9 @@ def test_l15_too_little_memory_is_told_with_who_holds_it() -> None:
 
 
 @pytest.mark.parametrize("state", ["active", "activating"])
-def test_l15_a_pair_that_serves_has_its_memory_and_its_files(state: str) -> None:
+def test_l15_a_pair_that_serves_has_its_memory(state: str) -> None:
     up = {"twinserve-rank.service": {"ActiveState": state}}
-    assert found(memory={"available_gib": 9.0}, image=None, disk=free(1, 1), services=up) == []
+    assert found(memory={"available_gib": 9.0}, disk=free(1, 1), services=up) == []
     assert rank_runs({"services": {"twinserve-rank.service": {"ActiveState": "failed"}}}) is False
     assert rank_runs({"services": None}) is False
 
@@ -112,12 +138,20 @@ def test_l15_a_pair_that_serves_has_its_memory_and_its_files(state: str) -> None
     [
         (
             {"image": None, "disk": free(12, 500)},
-            ["image store /var/lib/containerd has 12 GB free, 38 GB needed"],
+            ["image store /var/lib/containerd has 12 GiB free, 35 GiB needed (image_min_free_gib)"],
         ),
-        ({"image": None, "disk": free(38, 500)}, []),
+        ({"image": None, "disk": free(35, 500)}, []),
+        # Another release is prepared while this one serves.
+        (
+            {"image": None, "disk": free(12, 500), "services": UP},
+            ["image store /var/lib/containerd has 12 GiB free, 35 GiB needed (image_min_free_gib)"],
+        ),
         ({"disk": free(12, 500)}, []),
-        ({"hf": EMPTY_CACHE, "disk": free(500, 190)}, ["model cache /w has 190 GB free, 193 GB needed"]),
-        ({"hf": EMPTY_CACHE, "disk": free(500, 194)}, []),
+        (
+            {"hf": EMPTY_CACHE, "disk": free(500, 182)},
+            ["model cache /w has 182 GiB free, 183 GiB needed (model_min_free_gib)"],
+        ),
+        ({"hf": EMPTY_CACHE, "disk": free(500, 183)}, []),
         ({"disk": {}}, []),
     ],
 )
@@ -132,14 +166,55 @@ def test_c04_space_is_looked_for_where_layers_and_weights_really_go(
     [
         (
             {"image": None, "hf": EMPTY_CACHE, "disk": free(200, 200, shared=True)},
-            ["200 GB free on /w for model cache and image store together, 231 GB needed"],
+            ["200 GiB free on /w for model cache and image store together, 218 GiB needed"],
         ),
-        ({"image": None, "hf": EMPTY_CACHE, "disk": free(232, 232, shared=True)}, []),
+        ({"image": None, "hf": EMPTY_CACHE, "disk": free(218, 218, shared=True)}, []),
         ({"image": None, "disk": free(40, 40, shared=True)}, []),
     ],
 )
 def test_c05_one_filesystem_must_hold_both(changes: dict[str, Any], said: list[str]) -> None:
     assert found(**changes) == [f"worker: {one}" for one in said]
+
+
+@pytest.mark.parametrize(
+    ("cache", "enough", "too_little"),
+    [
+        (cached(None, {}), 3.1, 2),  # only the drafter is missing
+        (cached({"here": 150 * GIB}), 30.1, 29),  # a download that was cut off
+        (cached({"here": 200 * GIB}), 0, None),
+        # The hub's list is there: exact, and room to work.
+        (cached({"here": 150 * GIB, "missing": 14 * GIB}), 19.1, 18),
+        (cached({"here": 0, "missing": 0}), 5.1, 4),  # every blob is there by another revision
+    ],
+)
+def test_m04_what_is_there_is_not_asked_for_again(
+    cache: dict[str, Any], enough: float, too_little: float | None
+) -> None:
+    assert found(hf=cache, disk=free(0, enough)) == []
+    if too_little is not None:
+        assert len(found(hf=cache, disk=free(0, too_little))) == 1
+
+
+def test_m04_a_catalogue_that_does_not_say_how_large_gets_the_setting() -> None:
+    release = {"snapshots": [{"repo": "o/model", "revision": "1"}]}
+    assert len(faults(node(hf=cached({}), disk=free(0, 179)), "worker", SETTINGS, release)) == 1
+    assert faults(node(hf=cached({}), disk=free(0, 180)), "worker", SETTINGS, release) == []
+
+
+@pytest.mark.parametrize(
+    ("cache", "services", "refused"),
+    [(cached(), {}, True), (cached({}), UP, True), (cached(), UP, False)],
+)
+def test_m07_files_of_others_in_the_cache(cache: dict[str, Any], services: Any, refused: bool) -> None:
+    strange = {"count": 37, "first": "/w/hub/models--o--model/blobs"}
+    assert (
+        found(hf={**cache, "strange": strange}, services=services)
+        == [
+            "worker: 37 paths under /w are not owned by bob (first: /w/hub/models--o--model/blobs); "
+            "fix with: sudo chown -R bob /w"
+        ]
+        * refused
+    )
 
 
 def test_all_faults_are_told_at_once() -> None:

@@ -80,6 +80,19 @@ def test_a_line_counts_only_when_it_says_exactly_that(
     assert worker["lacks"] is bool(missing)
 
 
+def test_the_key_of_an_earlier_head_goes() -> None:
+    files = {ssh_wire.KNOWN_HOSTS: managed_files.fingerprint(KNOWN, "0644")}
+    old = COPY.replace("COPY t", "OLD t")
+    moved = COPY.replace("-wo /home", "-wo /other")
+    controls, copies = [CONTROL, CONTROL.replace("CONTROL t", "OLD t")], [old, moved, COPY]
+    head, worker = plan(node("HOSTA", keys=True, files=files), node("HOSTB", control=controls, copy=copies))
+    assert worker["copy"]["stale"] == ["ssh-ed25519 OLD twinserve-copy"]
+    assert worker["control"]["stale"] == ["ssh-ed25519 OLD twinserve-control"]
+    assert (worker["copy"]["missing"], worker["lacks"], head["lacks"]) == (False, True, False)
+    unknown = plan(node("HOSTA", files=files), node("HOSTB", control=controls, copy=copies))[1]
+    assert unknown["copy"]["stale"] == [], "a head without keys knows no better"
+
+
 def test_a_wire_that_stands_lacks_nothing() -> None:
     files = {ssh_wire.KNOWN_HOSTS: managed_files.fingerprint(KNOWN, "0644")}
     stands = plan(node("HOSTA", keys=True, files=files), node("HOSTB", control=[CONTROL], copy=[COPY]))

@@ -14,7 +14,6 @@ display = Display()
 _ENDS = {
     "stalled": "was stopped",
     "lost": "cannot be followed",
-    "absent": "is gone, perhaps the node was restarted",
 }
 
 
@@ -38,7 +37,12 @@ class ActionModule(ActionBase):  # type: ignore[misc]
                 f"    {host}: {title} already running since {answer['since']} (pid {answer['pid']}): waiting"
             )
         answer = self._follow(answer, args, f"{host}: {title}", task_vars)
-        if answer["status"] != "done":
+        if answer["status"] == "absent":
+            # Another run at the same time may have taken the end away. What follows looks at the work itself.
+            display.display(
+                f"    {host}: {title} is over; another run took its result, or the node restarted"
+            )
+        elif answer["status"] != "done":
             lines = answer["log"] = (answer.get("log") or ["no output"])[-5:]
             how = _ENDS.get(answer["status"], f"failed (exit {answer.get('exit_code')})")
             answer.update(failed=True, msg=f"{title} {how}: {lines[-1]}")

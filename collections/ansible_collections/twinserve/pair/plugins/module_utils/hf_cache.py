@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,18 @@ MANIFESTS = Path("/var/lib/twinserve/manifests")
 
 @dataclass(frozen=True)
 class SnapshotState:
-    """What is on disk of one repository at one revision; sizes in bytes."""
+    """What is on disk of one repository at one revision; sizes in bytes.
+
+    `here` is what need not come again, of a snapshot that is not complete; `missing` what has still to come,
+    where the hub's list tells it.
+    """
 
     complete: bool
     reason: str
     files: int
     size: int
+    here: int = 0
+    missing: int | None = None
 
 
 def repo_folder(hf_home: str, repo: str) -> Path:
@@ -55,6 +62,32 @@ def list_snapshot(snapshot: Path) -> dict[str, int]:
     return {name: path.stat().st_size if path.exists() else -1 for name, path in walk(snapshot)}
 
 
+def not_owned(hf_home: str, repos: Sequence[str], uid: int) -> dict[str, Any]:
+    """`count` of the paths that are not the user's and the `first`, where downloads of `repos` write."""
+    hub = Path(hf_home, "hub")
+    tops = [
+        Path(hf_home),
+        hub,
+        hub / ".locks",
+        hub / "blobs",
+        *(repo_folder(hf_home, repo) for repo in repos),
+    ]
+    paths = set(tops[:2])
+    for top in tops[2:]:
+        paths |= {
+            Path(folder, name) for folder, folders, names in os.walk(top) for name in ("", *folders, *names)
+        }
+    strange = sorted(str(path) for path in paths if _owner(path) not in (uid, None))
+    return {"count": len(strange), "first": strange[0] if strange else ""}
+
+
+def _owner(path: Path) -> int | None:
+    try:
+        return path.lstat().st_uid
+    except FileNotFoundError:
+        return None  # a download goes on beside us
+
+
 def unfinished(hf_home: str, repo: str) -> list[str]:
     """Downloads of this repository that were begun and not ended, of whatever revision (M-05)."""
     return sorted(path.name for path in (repo_folder(hf_home, repo) / "blobs").glob("*.incomplete"))
@@ -75,15 +108,27 @@ def hub_list(hf_home: str, repo: str, revision: str) -> dict[str, dict[str, Any]
 def manifest_from_disk(hf_home: str, repo: str, revision: str) -> dict[str, dict[str, Any]]:
     """What a snapshot must have: `files` (size by path) and `digests` (`sha256:...` or `git:...` by path).
 
-    Taken from the hub's list; where there is none, from the files that are there, without digests.
+    Taken from the hub's list; where there is none, from the files that are there and their blobs' names.
     """
     listed = hub_list(hf_home, repo, revision)
     if not listed:
-        return {"files": list_snapshot(snapshot_folder(hf_home, repo, revision)), "digests": {}}
+        snapshot = snapshot_folder(hf_home, repo, revision)
+        return {"files": list_snapshot(snapshot), "digests": _digests_by_name(snapshot)}
     return {
         "files": {path: int(entry.get("lfs_size") or entry["size"]) for path, entry in listed.items()},
         "digests": {path: _digest(entry) for path, entry in listed.items()},
     }
+
+
+def _digests_by_name(snapshot: Path) -> dict[str, str]:
+    """The hub's hashes as the client keeps them: the first link leads to a blob that is named by its etag.
+
+    (In the shared store the payload has another name, by another hash.)
+    """
+    kinds = {64: "sha256", 40: "git"}
+    named = {name: path.readlink().name for name, path in walk(snapshot) if path.is_symlink()}
+    hashes = {name: etag for name, etag in named.items() if re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", etag)}
+    return {name: f"{kinds[len(etag)]}:{etag}" for name, etag in hashes.items()}
 
 
 def _digest(entry: dict[str, Any]) -> str:
@@ -105,18 +150,55 @@ def differences(snapshot: Path, expected: dict[str, int]) -> list[str]:
 
 def snapshot_state(hf_home: str, repo: str, revision: str) -> SnapshotState:
     """Compare the snapshot with its manifest by size."""
-    noted = manifest_path(repo, revision)
-    if not noted.is_file():
-        return SnapshotState(False, "not verified on this node yet", 0, 0)
     try:
-        expected: dict[str, int] = json.loads(noted.read_text())["files"]
+        expected: dict[str, int] = json.loads(manifest_path(repo, revision).read_text())["files"]
+    except FileNotFoundError:
+        return _partial(hf_home, repo, revision, "not verified on this node yet")
     except (ValueError, KeyError):
         # Power was cut while it was written: as good as none.
-        return SnapshotState(False, "its manifest cannot be read", 0, 0)
+        return _partial(hf_home, repo, revision, "its manifest cannot be read")
     wrong = differences(snapshot_folder(hf_home, repo, revision), expected)
     if wrong:
-        return SnapshotState(False, f"{len(wrong)} of {len(expected)} files: {wrong[0]}", 0, 0)
+        return _partial(hf_home, repo, revision, f"{len(wrong)} of {len(expected)} files: {wrong[0]}")
     return SnapshotState(True, "", len(expected), sum(expected.values()))
+
+
+def _partial(hf_home: str, repo: str, revision: str, reason: str) -> SnapshotState:
+    """A snapshot that is not whole, with what is there of it and what has still to come."""
+    folder = repo_folder(hf_home, repo)
+    blobs = _blobs(folder)
+    foreign = _used_by_others(folder, revision)
+    here = sum(size for name, size in blobs.items() if name not in foreign)
+    try:
+        listed = hub_list(hf_home, repo, revision)
+    except ValueError:
+        listed = {}  # torn: the verification says so when it comes to that
+    wanted = {
+        str(entry.get("lfs_sha256") or entry["blob_id"]): int(entry.get("lfs_size") or entry["size"])
+        for entry in listed.values()
+    }
+    # A whole blob counts whatever revision brought it; of one that is begun, what is there.
+    missing = sum(max(0, size - blobs.get(etag, blobs.get(f"{etag}.incomplete", 0)))
+                  for etag, size in wanted.items())  # fmt: skip
+    return SnapshotState(False, reason, 0, 0, here, missing if wanted else None)
+
+
+def _blobs(folder: Path) -> dict[str, int]:
+    """Blob name -> bytes on disk, links into the shared store followed."""
+    found = {path.name: path.stat() for path in folder.glob("blobs/*") if path.is_file()}
+    # A file may be as long as it will be before its bytes are there.
+    return {name: min(stat.st_size, stat.st_blocks * 512) for name, stat in found.items()}
+
+
+def _used_by_others(folder: Path, revision: str) -> set[str]:
+    """Blobs that other revisions are made of and this one is not, as far as it is there."""
+    by_revision = {one.name: _blob_names(one) for one in folder.glob("snapshots/*")}
+    own = by_revision.pop(revision, set())
+    return set().union(*by_revision.values()) - own
+
+
+def _blob_names(snapshot: Path) -> set[str]:
+    return {path.readlink().name for _, path in walk(snapshot) if path.is_symlink()}
 
 
 def file_digest(path: Path, kind: str) -> str:

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .shell import CommandError, run
+from .shell import CommandError, CommandTimeout, run
 
 _MARK = "twinserve-hf-home="
+_PATIENCE = 10.0  # seconds for a login shell
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,21 @@ def as_user(user: LoginUser, argv: list[str]) -> list[str]:
 def hf_home(user: LoginUser, configured: str | None) -> str:
     """The cache root that holds `hub/`: the setting, else the user's HF_HOME, else `~/.cache/huggingface`.
 
-    His login shell is asked, since HF_HOME is usually exported in a profile that sudo does not read.
+    His login shell is asked, since HF_HOME is usually exported in a profile that sudo does not read. Raises
+    `CommandError` when it does not answer in time.
     """
     if configured:
         return expand(configured, user)
     script = f'printf "\\n{_MARK}%s" "${{HF_HOME:-}}"'
     try:
         # A profile may print a greeting: only what follows our mark is the answer.
-        said = run(as_user(user, ["bash", "-lc", script]), timeout=10, env=_login_env(user))
+        said = run(as_user(user, ["bash", "-lc", script]), timeout=_PATIENCE, env=_login_env(user))
+    except CommandTimeout as error:
+        # A wrong guess would download the whole model to a second place.
+        raise CommandError(
+            f"a login shell of {user.name} takes longer than {_PATIENCE:.0f} s to say where HF_HOME is: "
+            "mend the profile, or set hf_cache"
+        ) from error
     except CommandError:
         said = ""  # a broken profile must not stop the run; the default is what `hf` itself would use
     answer = expand(said.rpartition(_MARK)[2].strip() if _MARK in said else "", user)

@@ -39,10 +39,15 @@ def list_file(repo: str, host: str) -> str:
 
 def wanted(settings: Mapping[str, Any], release: Mapping[str, Any]) -> list[dict[str, str]]:
     """The pinned snapshots that the engine loads with these settings, as `repo` and `revision`."""
+    return [{key: one[key] for key in ("repo", "revision")} for one in selected(settings, release)]
+
+
+def selected(settings: Mapping[str, Any], release: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The same with all that the catalogue says of each, filled in; `disk_gib` is the room it takes."""
     facts = Facts(settings)
     return [
-        {key: Template(entry[key]).substitute(settings) for key in ("repo", "revision")}
-        for entry in release["snapshots"]
+        {key: Template(str(value)).substitute(settings) for key, value in entry.items() if key != "when"}
+        for entry in release.get("snapshots", [])
         if holds(entry.get("when"), facts)
     ]
 
@@ -61,12 +66,12 @@ def download_argv(
     snapshot: Mapping[str, str],
     image: str,
     token_file: str = "",
-    more_env: Sequence[str] = (),
+    proxy_file: str = "",
 ) -> list[str]:
     """`hf download` of one pinned snapshot: the user's own program, else the one in the engine image.
 
-    `token_file` is the file with the hub's token, if there is one; `more_env` names variables that the
-    container shall take from the job's environment, beside our own.
+    `token_file` has the hub's token, `proxy_file` lines of `name=value`, if they are given. The container
+    reads both itself: what it is given as environment, anybody who may ask docker can read.
     """
     words = ["download", snapshot["repo"], "--revision", snapshot["revision"]]
     program = node["hf"]["program"]
@@ -74,10 +79,14 @@ def download_argv(
         return [program, *words]
     home, user = node["hf"]["home"], node["user"]
     options = ["--rm", "--network", "host", "--user", f"{user['uid']}:{user['gid']}", "-v", f"{home}:{home}"]
-    options += ["-v", f"{token_file}:{token_file}:ro"] if token_file else []
-    for name in ("HF_HOME", "HF_ENDPOINT", "HF_TOKEN_PATH", "HOME", *_QUIET, *more_env):
+    for secret in filter(None, (token_file, proxy_file)):
+        options += ["-v", f"{secret}:{secret}:ro"]
+    for name in ("HF_HOME", "HF_ENDPOINT", "HF_TOKEN_PATH", "HOME", *_QUIET):
         options += ["-e", name]  # without a value: docker takes it from the job's own environment
-    return ["docker", "run", *options, "--entrypoint", "hf", image, *words]
+    if not proxy_file:
+        return ["docker", "run", *options, "--entrypoint", "hf", image, *words]
+    script = f'set -a; . {proxy_file}; exec hf "$@"'
+    return ["docker", "run", *options, "--entrypoint", "sh", image, "-c", script, "hf", *words]
 
 
 def download_env(node: Mapping[str, Any], settings: Mapping[str, Any], token_file: str) -> dict[str, str]:
@@ -98,8 +107,14 @@ def copy_argv(
     name: str,
     options: Sequence[str],
 ) -> list[str]:
-    """rsync of one snapshot's files to the worker that answers at `address`; links stay links."""
+    """rsync of one snapshot's files to the worker that answers at `address`; links stay links.
+
+    Written in place, so that a file that was cut off, even by loss of power, goes on where it stopped and no
+    half file is left beside it. A side that hears nothing for five minutes ends: a dead head would else keep
+    the worker's lock on the cache. The progress in the job's log also shows that the copy moves.
+    """
     target = f"{worker['user']['name']}@{address}:hub/"
-    words = ["rsync", "--archive", "--no-owner", "--no-group", "--partial", "--whole-file"]
+    words = ["rsync", "--archive", "--no-owner", "--no-group", "--inplace"]
+    words += ["--info=progress2", "--timeout=300"]
     words += [f"--files-from={list_file(snapshot['repo'], name)}", f"--rsh={_SSH}", *options]
     return [*words, f"{head['hf']['home']}/hub/", target]

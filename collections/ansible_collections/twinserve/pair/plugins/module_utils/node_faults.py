@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .model_transfer import selected
+
+_GIB = float(1 << 30)
+_WORKING_ROOM = 5  # GiB
+
 
 def faults(
     node: Mapping[str, Any], name: str, settings: Mapping[str, Any], release: Mapping[str, Any]
@@ -17,10 +22,12 @@ def faults(
         _architecture(node, settings, release),
         _gpu(node),
         _host_key(node),
+        _owner(node),
+        *_disk(node, settings, release),
     ]
-    # A pair that serves has its memory and its files: what counts before a start would stop a healthy one.
+    # A pair that serves has its memory: what counts before a start would stop a healthy one.
     if not rank_runs(node):
-        found += [_memory(node, settings, release), *_disk(node, settings)]
+        found.append(_memory(node, settings, release))
     return [f"{name}: {fault}" for fault in found if fault]
 
 
@@ -87,28 +94,71 @@ def _memory(node: Mapping[str, Any], settings: Mapping[str, Any], release: Mappi
             "or set allow_low_memory: true")  # fmt: skip
 
 
-def _disk(node: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str | None]:
-    """Needs of image and weights, added up where both are on one filesystem. Figures in GB."""
+def _owner(node: Mapping[str, Any]) -> str | None:
+    """A container or root wrote into the user's cache: every later download and copy would fail there."""
+    hf, user = node.get("hf") or {}, node.get("user") or {}
+    strange = hf.get("strange") or {}
+    whole = all(one["complete"] for one in (hf.get("snapshots") or {}).values())
+    if not strange.get("count") or (whole and rank_runs(node)):
+        return None
+    return (
+        f"{strange['count']} paths under {hf['home']} are not owned by {user['name']} "
+        f"(first: {strange['first']}); fix with: sudo chown -R {user['name']} {hf['home']}"
+    )
+
+
+def _disk(
+    node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]
+) -> list[str | None]:
+    """Needs of image and weights, added up where both are on one filesystem. In GiB, as the settings are."""
     images, cache = node["disk"].get("images"), node["disk"].get("hf_cache")
-    image_need = 0.0 if node.get("image") else float(settings["image_min_free_gib"]) * 1.073741824
-    snapshots = (node.get("hf") or {}).get("snapshots") or {}
-    whole = all(one["complete"] for one in snapshots.values())
-    model_need = 0.0 if whole else float(settings["model_min_free_gib"]) * 1.073741824
+    image_need = 0.0 if node.get("image") else float(settings["image_min_free_gib"])
+    needs = _snapshot_needs((node.get("hf") or {}).get("snapshots") or {}, settings, release)
+    model_need = sum(needs)
     if images and cache and images["device"] == cache["device"]:
-        need = image_need + model_need
-        if need > cache["free_gb"]:
-            return [
-                f"{cache['free_gb']:.0f} GB free on {cache['path']} for model cache and image store "
-                f"together, {need:.0f} GB needed"
-            ]
-        return []
+        if image_need + model_need <= _free_gib(cache):
+            return []
+        return [
+            f"{_free_gib(cache):.0f} GiB free on {cache['path']} for model cache and image store "
+            f"together, {image_need + model_need:.0f} GiB needed"
+        ]
     found: list[str | None] = []
-    if images and image_need > images["free_gb"]:
-        found.append(
-            f"image store {images['path']} has {images['free_gb']:.0f} GB free, {image_need:.0f} GB needed"
-        )
-    if cache and model_need > cache["free_gb"]:
-        found.append(
-            f"model cache {cache['path']} has {cache['free_gb']:.0f} GB free, {model_need:.0f} GB needed"
-        )
+    for title, setting, place, need in (
+        ("image store", "image_min_free_gib", images, image_need),
+        ("model cache", "model_min_free_gib", cache, model_need),
+    ):
+        if place and need > _free_gib(place):
+            found.append(
+                f"{title} {place['path']} has {_free_gib(place):.0f} GiB free, "
+                f"{need:.0f} GiB needed ({setting})"
+            )
     return found
+
+
+def _snapshot_needs(
+    found: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any], release: Mapping[str, Any]
+) -> list[float]:
+    """GiB that each snapshot which is not whole has still to bring, with some room to work.
+
+    By the hub's list where an earlier download left it, else what the catalogue says less what is there.
+    """
+    needs = []
+    for entry in selected(settings, release):
+        state = found.get(f"{entry['repo']}@{entry['revision']}") or {}
+        if not state or state["complete"]:
+            continue
+        if state.get("missing") is not None:
+            needs.append(state["missing"] / _GIB + _WORKING_ROOM)
+        else:
+            needs.append(
+                max(
+                    0.0,
+                    float(entry.get("disk_gib", settings["model_min_free_gib"]))
+                    - state.get("here", 0) / _GIB,
+                )
+            )
+    return needs
+
+
+def _free_gib(place: Mapping[str, Any]) -> float:
+    return float(place["free_gb"]) * 1e9 / _GIB

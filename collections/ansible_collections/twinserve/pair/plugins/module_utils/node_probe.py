@@ -17,7 +17,7 @@ from . import gpus, hf_cache, images, login_user, managed_files, meminfo, networ
 from .shell import CommandError
 
 _KEYS = Path("/etc/twinserve/keys")
-_TOOLS = ("rsync", "netplan", "nmcli", "ip", "docker")
+_TOOLS = ("rsync", "netplan", "nmcli", "ip", "ping", "sudo", "docker")
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,15 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
 
 def _identity(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
     """What needs no program to be asked."""
+    kernels = login_user.expand(wanted.kernel_cache or "~/.cache/twinserve", user)
     return {
         "hostname": platform.node(),
         "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine()),
         "kernel": platform.release(),
         "python": platform.python_version(),
         "user": asdict(user),
-        "kernel_cache": login_user.expand(wanted.kernel_cache or "~/.cache/twinserve", user),
+        "kernel_cache": kernels,
+        "kernel_cache_is_there": Path(kernels).is_dir(),
         "tools": {name: shutil.which(name) is not None for name in _TOOLS}
         | {"twinserve_user": _has_user("twinserve")},
         "host_key": _first_words(Path("/etc/ssh/ssh_host_ed25519_key.pub")),
@@ -87,7 +89,8 @@ def _hf(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
         f"{repo}@{revision}": asdict(hf_cache.snapshot_state(home, repo, revision))
         for repo, revision in wanted.snapshots
     }
-    return {"home": home, "program": login_user.find_hf(user), "snapshots": states}
+    strange = hf_cache.not_owned(home, [repo for repo, _ in wanted.snapshots], user.uid)
+    return {"home": home, "program": login_user.find_hf(user), "snapshots": states, "strange": strange}
 
 
 def _planned_image() -> str | None:

@@ -17,6 +17,10 @@ class CommandError(RuntimeError):
         self.said = said
 
 
+class CommandTimeout(CommandError):
+    """A program took too long."""
+
+
 def run(
     argv: Sequence[str], *, stdin: str = "", timeout: float = 60.0, env: Mapping[str, str] | None = None
 ) -> str:
@@ -28,7 +32,7 @@ def run(
     except FileNotFoundError as error:
         raise CommandError(f"{argv[0]} is not installed") from error
     except subprocess.TimeoutExpired as error:
-        raise CommandError(f"{argv[0]} did not answer within {timeout:.0f} s") from error
+        raise CommandTimeout(f"{argv[0]} did not answer within {timeout:.0f} s") from error
     if done.returncode:
         said = done.stderr or done.stdout
         raise CommandError(f"{' '.join(argv[:3])}: {last_line(said)} (exit {done.returncode})", said)

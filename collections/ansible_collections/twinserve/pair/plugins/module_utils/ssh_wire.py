@@ -40,7 +40,7 @@ def plan(
 
 def _lacks(entry: Mapping[str, Any]) -> bool:
     """Whether anything of the wire has to be made on this node."""
-    lines = [entry[name]["missing"] for name in ("control", "copy") if name in entry]
+    lines = [entry[name]["missing"] or entry[name]["stale"] for name in ("control", "copy") if name in entry]
     return bool(entry["keys"]) or bool(entry.get("known_hosts_differ")) or any(lines)
 
 
@@ -66,5 +66,16 @@ def _worker(node: Mapping[str, Any], keys: Mapping[str, str | None]) -> dict[str
         key, options = keys[name], f'restrict,command="{command}"'
         text = f"{key} twinserve-{name}"
         present = f"{options} {text}" in node["authorized"][name]
-        lines[name] = {"key": text, "options": options, "missing": bool(key) and not present}
+        lines[name] = {
+            "key": text,
+            "options": options,
+            "missing": bool(key) and not present,
+            "stale": _stale(node["authorized"][name], key) if key else [],
+        }
     return lines
+
+
+def _stale(lines: Sequence[str], key: str) -> list[str]:
+    """Keys of an earlier head: who has one may still write to the cache."""
+    keys = (" ".join(line.split()[-3:]) for line in lines)
+    return [one for one in keys if not one.startswith(f"{key} ")]

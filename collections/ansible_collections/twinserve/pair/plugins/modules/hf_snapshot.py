@@ -93,7 +93,7 @@ def main() -> None:
     try:
         manifest = given["expected"] or hf_cache.manifest_from_disk(home, repo, revision)
         wrong = _wrong(snapshot, manifest, given["verify"])
-        if not wrong and not manifest["digests"] and not given["expected"]:
+        if not wrong and not given["expected"] and not hf_cache.hub_list(home, repo, revision):
             # What is on disk is all that we know: files that are not linked yet would not be missed.
             wrong = [f"{name} is unfinished" for name in hf_cache.unfinished(home, repo)]
     except (OSError, ValueError) as error:
@@ -119,7 +119,11 @@ def _wrong(snapshot: Path, manifest: dict[str, Any], verify: str) -> list[str]:
     wrong = hf_cache.differences(snapshot, manifest["files"])
     if wrong or verify == "size":
         return wrong
-    return hf_cache.wrong_content(snapshot, manifest["digests"])
+    # Asked for, and nothing to compare with: a check that did not take place must not pass.
+    unknown = sorted(manifest["files"].keys() - manifest["digests"].keys())
+    return [f"{name} has no hash to compare with" for name in unknown] or hf_cache.wrong_content(
+        snapshot, manifest["digests"]
+    )
 
 
 def _note_list(snapshot: Path, target: str) -> None:

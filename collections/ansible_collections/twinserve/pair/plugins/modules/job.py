@@ -116,14 +116,7 @@ def main() -> None:
     try:
         attached = jobs.read(name).status == "running"
         if module.params["start"] and not attached:
-            env = {key: str(value) for key, value in module.params["env"].items()}
-            jobs.start(
-                name,
-                module.params["argv"],
-                user=module.params["user"],
-                env=env,
-                env_file=module.params["env_file"],
-            )
+            attached = _start(module.params)
         if module.params["stop"] and attached:
             jobs.stop(name)
         state = jobs.wait(name, module.params["wait"], watch)
@@ -132,6 +125,18 @@ def main() -> None:
     except (CommandError, OSError) as error:
         module.fail_json(msg=f"{name}: {error}")
     module.exit_json(changed=True, attached=attached, **asdict(state))
+
+
+def _start(given: dict[str, Any]) -> bool:
+    """Start the job; true when another run was quicker by a moment, and its job is the one to follow."""
+    env = {key: str(value) for key, value in given["env"].items()}
+    try:
+        jobs.start(given["name"], given["argv"], user=given["user"], env=env, env_file=given["env_file"])
+    except CommandError:
+        if jobs.read(given["name"]).status != "running":
+            raise
+        return True
+    return False
 
 
 if __name__ == "__main__":
