@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.twinserve.pair.plugins.module_utils import pair_state
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor import act, memory
 from ansible_collections.twinserve.pair.plugins.modules import pair_service
+from engine_data import PRODUCT
 from fake_programs import Programs
 from module_run import run_module
 
 ENABLE = ["systemctl", "--quiet", "enable", "twinserve.service"]
-START, RESTART, STOP = (["systemctl", verb, "twinserve.service"] for verb in ("start", "restart", "stop"))
+START, RESTART, STOP, RELOAD = (
+    ["systemctl", verb, "twinserve.service"] for verb in ("start", "restart", "stop", "reload")
+)
 DISABLE = ["systemctl", "--quiet", "disable", "twinserve.service"]
 UP, OFF = {"ActiveState": "active", "UnitFileState": "enabled"}, {"ActiveState": "inactive"}
 
@@ -27,11 +32,14 @@ UP, OFF = {"ActiveState": "active", "UnitFileState": "enabled"}, {"ActiveState":
         ("started", UP, {"state": "loading", "digest": "new"}, []),
         ("started", UP, {"state": "serving", "digest": "old"}, [RESTART]),
         ("started", UP, {"state": "down", "digest": "new"}, [RESTART]),
-        ("started", UP, None, [RESTART]),
+        ("started", UP, None, [RELOAD]),
+        ("started", {"ActiveState": "active"}, None, [ENABLE, RELOAD]),
+        ("started", {"ActiveState": "activating", "UnitFileState": "enabled"}, None, []),
+        ("reloaded", UP, {"state": "serving", "digest": "new"}, [RELOAD]),
+        ("reloaded", {"ActiveState": "activating"}, {"state": "serving", "digest": "new"}, []),
+        ("reloaded", OFF, None, []),
         ("started", {"ActiveState": "active"}, {"state": "serving", "digest": "new"}, [ENABLE]),
         ("started", {"ActiveState": "failed"}, {"state": "serving", "digest": "new"}, [ENABLE, START]),
-        ("restarted", UP, {"state": "serving", "digest": "new"}, [RESTART]),
-        ("restarted", OFF, None, [ENABLE, RESTART]),
         ("stopped", UP, {"state": "serving", "digest": "new"}, [DISABLE, STOP]),
         ("stopped", {"ActiveState": "activating"}, None, [STOP]),
         ("stopped", OFF, None, []),
@@ -66,9 +74,12 @@ class Head:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.programs = Programs(folder, monkeypatch, "systemctl")
         self.path = folder / "state.json"
-        for module in (pair_state, pair_service):
-            monkeypatch.setattr(module, "STATE", self.path)
         monkeypatch.setattr(pair_service, "read_state", lambda: pair_state.read_state(self.path))
+        monkeypatch.setattr(
+            pair_service,
+            "wait_successor",
+            lambda pid, _seconds: pair_state.wait_successor(pid, 0.3, self.path),
+        )
         monkeypatch.setattr(
             pair_service,
             "wait_state",
@@ -87,15 +98,15 @@ class Head:
             for name, active, file in blocks
         )
 
-    def starts(self, then: str, state: str | None = None) -> None:
-        """What `systemctl start` brings about: the supervisor's unit is `then`, and it writes `state`."""
+    def brings(self, verb: str, then: str, state: dict[str, Any] | None = None) -> None:
+        """What a verb brings about: the supervisor's unit is `then`, and it writes `state`."""
         after = self.programs.folder / "after"
         after.write_text(self.shown(then, "active"))
-        write = f"; echo '{state}' > {self.path}" if state else ""
-        self.programs.answer("systemctl_start", do=f'cp "{after}" "$NODE/answers/systemctl_show"{write}')
+        write = f"; echo '{json.dumps(state)}' > {self.path}" if state else ""
+        self.programs.answer(f"systemctl_{verb}", do=f'cp "{after}" "$NODE/answers/systemctl_show"{write}')
 
-    def state(self, state: str, digest: str) -> str:
-        text = json.dumps({"state": state, "digest": digest})
+    def state(self, state: str, digest: str, pid: int = 1) -> str:
+        text = json.dumps({"state": state, "digest": digest, "pid": pid})
         self.path.write_text(text)
         return text
 
@@ -114,14 +125,58 @@ def test_a_start_waits_for_the_new_answer_and_not_for_the_old(
 ) -> None:
     head.units("inactive", "inactive", "disabled")
     head.state("serving", "new")
-    head.starts("active")
+    loading = {"state": "loading", "digest": "new", "pid": 2}
+    head.brings("start", "active", loading)
     asked = run_module(pair_service, capsys, state="started", digest="new", wait=0)
-    assert (asked["changed"], asked["settled"], asked["pair"]) == (True, False, {})
+    assert (asked["changed"], asked["settled"], asked["pair"]) == (True, False, loading)
     assert head.acts == ["systemctl --quiet enable twinserve.service", "systemctl start twinserve.service"]
     assert asked["diff"] == {"before": "pair: stopped\n", "after": "pair: serving\n"}
     head.units("inactive", "inactive")
-    head.starts("active", json.dumps({"state": "serving", "digest": "new"}))
+    head.brings("start", "active", {"state": "serving", "digest": "new", "pid": 3})
     assert run_module(pair_service, capsys, state="started", digest="new", wait=5)["settled"]
+
+
+def test_a_reload_waits_for_the_next_supervisor_and_leaves_it_what_this_one_knew(
+    head: Head, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head.units("active", "active")
+    before = head.state("serving", "new")
+    head.programs.answer("systemctl_reload", do=f'cp "{head.path}" "$NODE/seen"')
+    stays = run_module(pair_service, capsys, state="reloaded", digest="new", wait=0)
+    assert "wrote no state within 60 s" in stays["msg"]
+    assert (head.programs.folder / "seen").read_text() == before
+    head.brings("reload", "active", {"state": "serving", "digest": "new", "pid": 2})
+    answer = run_module(pair_service, capsys, state="reloaded", digest="new", wait=0)
+    assert (answer["changed"], answer["settled"], answer["pair"]["pid"]) == (True, True, 2)
+
+
+def test_a_pair_without_a_state_file_is_looked_at_and_not_stopped(
+    head: Head, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head.units("active", "active")
+    head.brings("reload", "active", {"state": "serving", "digest": "new", "pid": 2})
+    answer = run_module(pair_service, capsys, state="started", digest="new", wait=0)
+    assert (answer["settled"], head.acts) == (True, ["systemctl reload twinserve.service"])
+
+
+def test_memory_that_did_not_come_back_is_told(
+    head: Head, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Ansible keeps warnings of a process once and for all.
+    warned: list[str] = []
+    monkeypatch.setattr(AnsibleModule, "warn", lambda _self, text, **_more: warned.append(text))
+    head.units("active", "active")
+    head.state("serving", "new")
+    detail = "stopped; memory did not come back within 60 s"
+    head.brings("stop", "inactive", {"state": "down", "detail": detail})
+    assert run_module(pair_service, capsys, state="stopped")["changed"]
+    assert warned == [f"the pair is {detail}"]
+
+
+def test_the_longest_stop_that_the_settings_allow_is_waited_for() -> None:
+    limits = PRODUCT.specs
+    longest = (limits["drain_timeout"].max or 0) + (limits["stop_timeout"].max or 0)
+    assert longest + act._STOP_EXTRA + memory._LIMIT < pair_service.LONGEST_STOP
 
 
 @pytest.mark.parametrize(("status", "said"), [("no pair.json", "no pair.json"), ("", "see journalctl -u")])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jinja2
 import pytest
+from engine_data import PRODUCT
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "roles/serve/templates"
 UNITS = ("twinserve.service", "twinserve-rank.service")
@@ -49,6 +50,13 @@ def test_o03_a_rank_never_comes_back_alone() -> None:
     assert rank["Restart"] == ["no"]
     assert "WantedBy" not in rank
     assert settings("twinserve.service")["WantedBy"] == ["multi-user.target"]
+
+
+def test_systemd_leaves_a_rank_the_longest_time_to_stop_that_the_settings_allow() -> None:
+    longest = PRODUCT.specs["stop_timeout"].max
+    assert longest is not None
+    # `docker stop` may take 30 s more, and removing what is left 60 s.
+    assert int(settings("twinserve-rank.service")["TimeoutStopSec"][0]) > longest + 90
 
 
 def test_killed_rank_is_no_success_and_leaves_no_container() -> None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils.managed_files import UNITS, fingerprint
+from ansible_collections.twinserve.pair.plugins.module_utils.managed_files import (
+    UNITS,
+    fingerprint,
+    text_hash,
+)
 from ansible_collections.twinserve.pair.plugins.module_utils.serve_change import missing_parts, plan
 
 PLAN = {"path": "/etc/twinserve/rank.json", "content": "plan", "mode": "0644"}
@@ -24,6 +28,8 @@ def node(
     stale: bool = False,
     lacking: tuple[str, ...] = (),
     runtime: str | None = "r2",
+    runs: str = "r2",
+    read: str = "pair",
 ) -> dict[str, Any]:
     """A head; by default it serves the configuration `new` and has both files."""
     files = {one["path"]: fingerprint(one["content"], one["mode"]) for one in WANTED}
@@ -34,7 +40,9 @@ def node(
             "twinserve.service": {"ActiveState": supervisor, "UnitFileState": enabled, **reload},
             "twinserve-rank.service": {"ActiveState": rank, **reload},
         },
-        "state": {"state": state, "digest": digest} if state else None,
+        "state": {"state": state, "digest": digest, "runtime": runs, "config_sha256": text_hash(read)}
+        if state
+        else None,
         "runtime": runtime,
     }
 
@@ -57,8 +65,12 @@ BARE = {**IDLE, "lacking": (PLAN["path"], UNIT["path"], PAIR["path"]), "runtime"
             {"stop": True, "start": True, "write": [PLAN]},
         ),
         (BARE, False, {"runtime": True, "start": True, "write": WANTED, "reload": True}),
-        ({"runtime": "r1"}, False, {"runtime": True, "refresh": True}),
-        ({"lacking": (PAIR["path"],)}, False, {"write": [PAIR], "refresh": True}),
+        ({"runtime": "r1", "runs": "r1"}, False, {"runtime": True, "refresh": True}),
+        ({"lacking": (PAIR["path"],), "read": "older"}, False, {"write": [PAIR], "refresh": True}),
+        ({"runs": "r1"}, False, {"refresh": True}),
+        ({"read": "older"}, False, {"refresh": True}),
+        ({"state": None}, False, {"start": True}),
+        ({"state": None}, True, {"stop": True, "start": True}),
         ({**IDLE, "runtime": "r1"}, False, {"runtime": True, "start": True}),
         (IDLE, False, {"start": True}),
         ({"state": "down"}, False, {"start": True}),
@@ -91,6 +103,11 @@ def test_c11_a_changed_unit_is_written_when_the_pair_stops_anyway() -> None:
 def test_l13_a_change_on_the_worker_alone_restarts_the_pair_by_its_digest() -> None:
     worker, head = node(lacking=(PLAN["path"],)), node(digest="old")
     assert plan(worker, WANTED, head, "new", "r2", False)["stop"]
+
+
+def test_the_supervisor_is_the_heads_affair() -> None:
+    head = node(runs="r1", read="older")
+    assert plan(node(), [PLAN, UNIT], head, "new", "r2", False) == NOTHING
 
 
 def test_an_orphan_of_a_dead_supervisor_keeps_its_unit_until_the_start() -> None:

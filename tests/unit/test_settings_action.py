@@ -69,6 +69,13 @@ def test_settings_become_facts_without_a_connection(tmp_path: Path) -> None:
     ("arguments", "faults"),
     [
         (
+            ["restrt=true", "restart=banana"],
+            [
+                "restart is 0 or 1, not 'banana' (true, false, yes and no are taken too)",
+                "restrt is not a setting: did you mean restart?",
+            ],
+        ),
+        (
             ["parallel=banana", "paralel=2", "context=2000000", "kv=int8"],
             [
                 "paralel is not a setting: did you mean parallel?",

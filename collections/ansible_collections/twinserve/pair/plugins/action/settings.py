@@ -14,11 +14,13 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.twinserve.pair.plugins.module_utils.catalogue import CatalogueError
 from ansible_collections.twinserve.pair.plugins.module_utils.pair_finding import NoPair, Pair, find_pair
 from ansible_collections.twinserve.pair.plugins.module_utils.settings_check import Fault
+from ansible_collections.twinserve.pair.plugins.module_utils.settings_names import PLAY_SWITCHES
 from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import ENGINES
 from ansible_collections.twinserve.pair.plugins.plugin_utils.host_settings import (
     Outcome,
     check_host,
     setting_names,
+    switch_faults,
 )
 
 # Variables that Ansible itself provides, and ours.
@@ -67,7 +69,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         raw[host].update(self._read([name for name in names if name in variables], variables, unreadable))
         named = {one: _own_names(hostvars[one]) for one in pair.hosts} | {host: _own_names(variables)}
         outcome = check_host(host, pair, raw, named, os.environ, engines)
-        outcome.faults = [*dict.fromkeys(unreadable), *outcome.faults]
+        switches = self._read(sorted(PLAY_SWITCHES), variables, unreadable)
+        outcome.faults = [*dict.fromkeys(unreadable), *switch_faults(switches), *outcome.faults]
         return outcome
 
     def _read(self, names: list[str], variables: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any]:

@@ -25,6 +25,16 @@ def is_settled(state: dict[str, Any] | None, digest: str | None) -> bool:
     return state is not None and state.get("state") in FINAL and digest in (None, state.get("digest"))
 
 
+def wait_successor(pid: int | None, seconds: float, path: Path = STATE) -> bool:
+    """Whether, within `seconds`, another supervisor than the one with `pid` has written the state."""
+    limit = time.monotonic() + seconds
+    while (read_state(path) or {}).get("pid") == pid:
+        if time.monotonic() >= limit:
+            return False
+        time.sleep(0.2)
+    return True
+
+
 def wait_state(digest: str | None, seconds: float, path: Path = STATE) -> dict[str, Any] | None:
     """The state once it is settled, or after `seconds`."""
     limit = time.monotonic() + seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .managed_files import ETC, UNITS, differing
+from .managed_files import ETC, UNITS, differing, text_hash
 from .node_faults import rank_runs
 
 PAIR = f"{ETC}/pair.json"
@@ -22,14 +22,17 @@ def plan(
     """What to do, by step; `needed` says whether there is anything to do or to say at all.
 
     `runtime`: install it. `stop` the pair first. `write` these files. `reload` systemd. `start` the pair.
-    `refresh` the supervisor, which takes a new runtime and its own settings while the ranks run on.
+    `refresh` the supervisor, which takes a new runtime and its own settings while the ranks run on: whenever
+    it runs with others than those that are wanted, written by this run or by one that was interrupted.
 
     Units are not touched under a running rank: the daemon-reload they need takes the GPU from its container.
     They wait (`units_wait`) for the next restart of the pair.
     """
     files = differing(wanted, node.get("files") or {})
     supervised = _supervised(head)
-    stop = supervised and (restart or running_digest(head) != digest)
+    running = running_digest(head)
+    # A supervisor that says nothing may serve the right thing: starting finds out.
+    stop = supervised and (restart or running not in (None, digest))
     units = [one for one in files if str(one["path"]).startswith(UNITS)]
     # A rank without a supervisor (an orphan) is stopped by the next start, which comes after the writing.
     held = rank_runs(node) and not stop
@@ -37,15 +40,14 @@ def plan(
     # A run that was interrupted between writing and reloading leaves systemd with the old text.
     stale = any(unit.get("NeedDaemonReload") == "yes" for unit in (node.get("services") or {}).values())
     start = stop or not _serves(head, digest)
-    new_runtime = node.get("runtime") != runtime
     steps = {
-        "runtime": new_runtime,
+        "runtime": node.get("runtime") != runtime,
         "stop": stop,
         "write": write,
         "reload": (bool(units) or stale) and not held,
         "units_wait": bool(units) and held,
         "start": start,
-        "refresh": supervised and not start and (new_runtime or any(one["path"] == PAIR for one in write)),
+        "refresh": supervised and not start and _is_behind(head, wanted, runtime),
     }
     return {"needed": any(steps.values()), **steps}
 
@@ -58,8 +60,15 @@ def _serves(head: Mapping[str, Any], digest: str) -> bool:
             and state.get("state") == "serving" and state.get("digest") == digest)  # fmt: skip
 
 
+def _is_behind(head: Mapping[str, Any], wanted: Sequence[Mapping[str, Any]], runtime: str) -> bool:
+    """Whether the supervisor runs another runtime, or has read another configuration (the head's files)."""
+    state = head.get("state") or {}
+    read = [text_hash(one["content"]) for one in wanted if one["path"] == PAIR]
+    return bool(read) and [state.get("runtime"), state.get("config_sha256")] != [runtime, *read]
+
+
 def running_digest(head: Mapping[str, Any]) -> str | None:
-    """Which configuration the supervisor runs or tries to run."""
+    """Which configuration the supervisor runs or tries to run; None when it does not say."""
     state = head.get("state") or {}
     return state.get("digest") if _supervised(head) else None
 

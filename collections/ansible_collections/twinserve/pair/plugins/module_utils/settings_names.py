@@ -9,6 +9,10 @@ from collections.abc import Collection, Iterable
 CLOSE = 0.82  # a letter too many, too few or swapped in a short name; `common` is not `comm`
 
 
+# What `-e` may say to a play beside settings, each yes or no.
+PLAY_SWITCHES = frozenset({"restart"})
+
+
 def misspelled(names: Iterable[str], known: Collection[str], ignored: Collection[str] = ()) -> list[str]:
     """A message for each name that is close to a setting but is none.
 

@@ -1,11 +1,11 @@
 #!/usr/bin/python
-"""Ansible module: start, restart or stop the pair through its supervisor on the head."""
+"""Ansible module: start or stop the pair through its supervisor on the head."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pair_service
-short_description: Start, restart or stop a pair
+short_description: Start or stop a pair
 description:
   - Runs on the head. The supervisor, a systemd service, starts and stops all ranks of the pair as one.
   - On the controller this is an action that follows a start and shows its progress.
@@ -14,13 +14,12 @@ options:
   state:
     description:
       - V(started) enables the service for the next boot and starts the pair unless it serves this configuration.
-      - V(restarted) stops the pair if it runs, and starts it.
       - V(reloaded) lets the supervisor take a new runtime and its own settings; the ranks run on.
-      - V(stopped) stops all ranks and disables the service; stopped stays stopped, also through a reboot. Where no
-        supervisor runs, it stops the rank of this node, which may have outlived one.
+      - V(stopped) stops all ranks, waits a while for their memory, and disables the service; stopped stays stopped,
+        also through a reboot. Where no supervisor runs, it stops the rank of this node, which may have outlived one.
       - V(followed) only waits for the supervisor.
     type: str
-    choices: [started, restarted, reloaded, stopped, followed]
+    choices: [started, reloaded, stopped, followed]
     required: true
   digest:
     description: Identifies the configuration that shall be served.
@@ -56,13 +55,21 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.pair_state import STATE, is_settled, read_state, wait_state
+from ..module_utils.pair_state import is_settled, read_state, wait_state, wait_successor
 from ..module_utils.services import read_services
 from ..module_utils.shell import CommandError, run
 
 _UNIT, _RANK = "twinserve.service", "twinserve-rank.service"
+# Above drain_timeout and stop_timeout at their largest, and what the supervisor adds to them.
+LONGEST_STOP = 5400
+# systemd waits a moment before it starts a supervisor that went for its successor.
+_SUCCESSION = 60.0
 ARGUMENTS: dict[str, Any] = {
-    "state": {"type": "str", "choices": ["started", "restarted", "reloaded", "stopped", "followed"], "required": True},
+    "state": {
+        "type": "str",
+        "choices": ["started", "reloaded", "stopped", "followed"],
+        "required": True,
+    },
     "digest": {"type": "str"},
     "wait": {"type": "float", "default": 10.0},
 }
@@ -83,12 +90,15 @@ def main() -> None:
         after = before if not commands else "stopped" if wanted == "stopped" else "serving"
         if not module.check_mode:
             for command in commands:
-                if command[1] in ("restart", "start", "reload"):
-                    STATE.unlink(missing_ok=True)  # an old answer must not pass for the new one
-                run(command, timeout=900)
+                run(command, timeout=LONGEST_STOP)
+            if any(command[1] in ("start", "restart", "reload") for command in commands):
+                # The old supervisor's answer must not pass for the new one's.
+                _await_successor(module, (state or {}).get("pid"))
             state = wait_state(digest, module.params["wait"]) if wanted != "stopped" else read_state()
             if wanted != "stopped" and not is_settled(state, digest):
                 _refuse_dead(module, read_services().get(_UNIT, {}))
+            if ["systemctl", "stop", _UNIT] in commands and state and state.get("detail") != "stopped":
+                module.warn(f"the pair is {state.get('detail')}")
     except CommandError as error:
         module.fail_json(msg=str(error))
     diff = {"before": f"pair: {before}\n", "after": f"pair: {after}\n"}
@@ -104,15 +114,27 @@ def plan(
     enable = [] if enabled else [["systemctl", "--quiet", "enable", _UNIT]]
     if wanted == "followed":
         return []
+    # One that is coming up takes what is there anyway.
+    reload = [["systemctl", "reload", _UNIT]] if active and unit["ActiveState"] != "activating" else []
     if wanted == "reloaded":
-        return [["systemctl", "reload", _UNIT]] if active else []
+        return reload
     if wanted == "stopped":
         disable = [["systemctl", "--quiet", "disable", _UNIT]] if enabled else []
         return disable + ([["systemctl", "stop", _UNIT]] if active else [])
+    if active and state is None:
+        # It may well serve this: its successor looks, and keeps what is right.
+        return enable + reload
     serves = active and state is not None and state.get("digest") == digest and state.get("state") != "down"
-    if wanted == "restarted" or (active and not serves):
+    if active and not serves:
         return [*enable, ["systemctl", "restart", _UNIT]]
     return enable if serves else [*enable, ["systemctl", "start", _UNIT]]
+
+
+def _await_successor(module: AnsibleModule, pid: int | None) -> None:
+    """Wait until the supervisor that comes up has written its state; fail when none does."""
+    if not wait_successor(pid, _SUCCESSION):
+        _refuse_dead(module, read_services().get(_UNIT, {}))
+        module.fail_json(msg=f"{_UNIT} wrote no state within {_SUCCESSION:.0f} s: see journalctl -u {_UNIT}")
 
 
 def _refuse_dead(module: AnsibleModule, unit: dict[str, str]) -> None:

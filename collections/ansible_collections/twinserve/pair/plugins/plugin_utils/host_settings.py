@@ -11,8 +11,8 @@ from ..module_utils.catalogue import CatalogueError
 from ..module_utils.conditions import is_set
 from ..module_utils.pair_finding import Pair
 from ..module_utils.settings_check import Fault, Resolved, disagreements, resolve
-from ..module_utils.settings_names import ignored_environment, misspelled
-from ..module_utils.settings_spec import Setting, listed, show
+from ..module_utils.settings_names import PLAY_SWITCHES, ignored_environment, misspelled
+from ..module_utils.settings_spec import NotTaken, Setting, convert, listed, show
 from .engine_files import ENGINES, Product, engine_names, load_product, read_yaml
 
 DEFAULT_ENGINE = "tensorfold"
@@ -48,7 +48,8 @@ def check_host(
     """Check host `host`; `raw` has the settings that each host sets, `variables` all its names."""
     outcome = Outcome()
     own = raw[host]
-    outcome.faults += _strange_names(variables[host], variables[pair.hosts[0]], setting_names(engines))
+    known = setting_names(engines) | PLAY_SWITCHES
+    outcome.faults += _strange_names(variables[host], variables[pair.hosts[0]], known)
     product = _product(own, outcome, engines)
     if product is None:
         return outcome
@@ -77,6 +78,17 @@ def check_host(
 def _strange_names(mine: Iterable[str], heads: Collection[str], known: set[str]) -> list[Fault]:
     """Misspelt settings; one that the head does not have too is this host's own affair."""
     return [Fault(text, node=name not in heads) for name in mine for text in misspelled([name], known)]
+
+
+def switch_faults(values: Mapping[str, Any]) -> list[Fault]:
+    """Switches of a play that are neither yes nor no."""
+    faults = []
+    for name, value in values.items():
+        try:
+            convert(Setting(name, "bool", says="", group=""), value)
+        except NotTaken as refusal:
+            faults.append(Fault(str(refusal)))
+    return faults
 
 
 def public(resolved: Resolved, specs: Mapping[str, Setting]) -> dict[str, Any]:
