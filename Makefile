@@ -25,7 +25,7 @@ test: dev lint unit integration molecule ## Everything that CI runs
 test-all: SLOW := --run-slow
 test-all: test ## The same and what is slow
 
-.venv/ready: requirements.txt
+.venv/ready: requirements.txt constraints.txt
 	@echo "== Python environment (.venv)"
 	@$(PYTHON) tools/bootstrap.py requirements.txt
 	@touch $@

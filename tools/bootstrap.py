@@ -58,7 +58,8 @@ def main() -> None:
         fail(f"Python 3.11 or later is needed, {sys.executable} is {sys.version.split()[0]}")
     make_venv()
     pip = [str(VENV / "bin/python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    run([*pip, "-r", str(ROOT / sys.argv[1])], f"installing {sys.argv[1]}")
+    pins = ["-c", str(ROOT / "constraints.txt")]
+    run([*pip, *pins, "-r", str(ROOT / sys.argv[1])], f"installing {sys.argv[1]}")
 
 
 if __name__ == "__main__":
