@@ -10,6 +10,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils.node_faults import 
 SETTINGS: dict[str, Any] = {
     "release": "v1.1",
     "allow_low_memory": False,
+    "effective": {"api_host": "127.0.0.1", "api_port": 8888, "master_port": 29551},
     "image_min_free_gib": 35,
     "model_min_free_gib": 180,
 }
@@ -49,7 +50,7 @@ def node(**changes: Any) -> dict[str, Any]:
 
 
 def found(settings: dict[str, Any] | None = None, **changes: Any) -> list[str]:
-    return faults(node(**changes), "worker", SETTINGS | (settings or {}), RELEASE)
+    return faults(node(**changes), "worker", SETTINGS | (settings or {}), RELEASE, 0)
 
 
 def free(images: float, cache: float, shared: bool = False) -> dict[str, Any]:
@@ -197,8 +198,8 @@ def test_m04_what_is_there_is_not_asked_for_again(
 
 def test_m04_a_catalogue_that_does_not_say_how_large_gets_the_setting() -> None:
     release = {"snapshots": [{"repo": "o/model", "revision": "1"}]}
-    assert len(faults(node(hf=cached({}), disk=free(0, 179)), "worker", SETTINGS, release)) == 1
-    assert faults(node(hf=cached({}), disk=free(0, 180)), "worker", SETTINGS, release) == []
+    assert len(faults(node(hf=cached({}), disk=free(0, 179)), "worker", SETTINGS, release, 0)) == 1
+    assert faults(node(hf=cached({}), disk=free(0, 180)), "worker", SETTINGS, release, 0) == []
 
 
 @pytest.mark.parametrize(
@@ -228,3 +229,12 @@ def test_all_faults_are_told_at_once() -> None:
         hf=EMPTY_CACHE,
     )
     assert len(many) == 5
+
+
+def test_a_port_that_another_server_has_is_refused_on_the_head_before_a_start() -> None:
+    foreign = [{"address": "0.0.0.0", "port": 8888, "process": "llama-server", "pid": 4711}]
+    said = "head: port 8888 is taken by llama-server (pid 4711): stop it, or set another api_port"
+    assert faults(node(listeners=foreign), "head", SETTINGS, RELEASE, 0) == [said]
+    assert faults(node(listeners=foreign), "worker", SETTINGS, RELEASE, 1) == []
+    assert faults(node(listeners=foreign, services=UP), "head", SETTINGS, RELEASE, 0) == []
+    assert faults(node(listeners=None), "head", SETTINGS, RELEASE, 0) == []

@@ -22,12 +22,13 @@ INFO = {"ServerVersion": "28.1", "Driver": "overlay2", "DockerRootDir": "/", "Ar
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
-    programs = Programs(tmp_path, monkeypatch, "ip", "nmcli", "docker", "nvidia-smi", "systemctl")
+    programs = Programs(tmp_path, monkeypatch, "ip", "nmcli", "docker", "nvidia-smi", "systemctl", "ss")
     programs.answer("ip_-j_addr", "[]")
     programs.answer("docker_info", json.dumps(INFO))
     programs.answer("docker_image_inspect", "Error: No such image: x\n", 1)
     programs.answer("nvidia-smi", "Driver/library version mismatch\n", 18)
     programs.answer("systemctl_show", "Id=twinserve.service\nActiveState=inactive\n")
+    programs.answer("ss", "LISTEN 0 9 127.0.0.1:8888 0.0.0.0:*\n")
     return programs
 
 
@@ -43,6 +44,7 @@ def test_what_fails_is_none_with_its_reason_and_the_rest_is_there(programs: Prog
     assert "version mismatch" in found["errors"]["gpu"]
     assert (found["docker"]["version"], found["image"]) == ("28.1", None)
     assert found["memory"]["total_gib"] > 0
+    assert found["listeners"] == [{"address": "127.0.0.1", "port": 8888, "process": "", "pid": None}]
     assert found["services"]["twinserve.service"]["ActiveState"] == "inactive"
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .listeners import Listener, taken
 from .model_transfer import selected
+from .render import listening_ports
 
 _GIB = float(1 << 30)
 _WORKING_ROOM = 5  # GiB
 
 
 def faults(
-    node: Mapping[str, Any], name: str, settings: Mapping[str, Any], release: Mapping[str, Any]
+    node: Mapping[str, Any], name: str, settings: Mapping[str, Any], release: Mapping[str, Any], rank: int
 ) -> list[str]:
     """All faults of the node at once, so that they can be mended in one go."""
     found = [
@@ -27,7 +29,7 @@ def faults(
     ]
     # A pair that serves has its memory: what counts before a start would stop a healthy one.
     if not rank_runs(node):
-        found.append(_memory(node, settings, release))
+        found += [_memory(node, settings, release), *_ports(node, settings, rank)]
     return [f"{name}: {fault}" for fault in found if fault]
 
 
@@ -42,6 +44,12 @@ def _unread(node: Mapping[str, Any]) -> list[str]:
     needed = {"network": "network", "devices": "RDMA devices", "hf": "model cache", "memory": "memory"}
     errors = node["errors"]
     return [f"the {title} cannot be read: {errors[part]}" for part, title in needed.items() if part in errors]
+
+
+def _ports(node: Mapping[str, Any], settings: Mapping[str, Any], rank: int) -> list[str]:
+    """Ports that a start would find taken, after minutes of loading. What cannot be read, the start looks at."""
+    listeners = [Listener(**one) for one in node.get("listeners") or []]
+    return taken(listening_ports(rank, settings), listeners)
 
 
 def _host_key(node: Mapping[str, Any]) -> str | None:

@@ -13,7 +13,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import gpus, hf_cache, images, login_user, managed_files, meminfo, network_owner, services, sysfs
+from . import (
+    gpus,
+    hf_cache,
+    images,
+    listeners,
+    login_user,
+    managed_files,
+    meminfo,
+    network_owner,
+    services,
+    sysfs,
+)
 from .shell import CommandError
 
 _KEYS = Path("/etc/twinserve/keys")
@@ -43,6 +54,7 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
         "gpu": lambda: asdict(gpus.read_gpus()),
         "files": managed_files.read_fingerprints,
         "services": services.read_services,
+        "listeners": lambda: [asdict(one) for one in listeners.read_listeners()],
         "state": lambda: _json(Path("/run/twinserve/state.json")),
         "rank_plan": lambda: _json(Path(managed_files.ETC, "rank.json")),
         "pair_config": lambda: _json(Path(managed_files.ETC, "pair.json")),

@@ -96,14 +96,14 @@ def _rank_plan(
         "env": _environment(release, settings, facts, words),
         "link_env": dict(release["link_env"]),
         "link": {name: settings[name] for name in _LINK if settings.get(name)},
-        "ports": _ports(rank, settings),
+        "ports": listening_ports(rank, settings),
         "expected_link": list(node.get("expected_link") or []),
     }
     plan["digest"] = digest({key: plan[key] for key in DIGESTED})
     return plan
 
 
-def _ports(rank: int, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def listening_ports(rank: int, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Ports that this rank will listen on, by the setting that chose each: on the head only."""
     effective = {**settings, **settings["effective"]}
     if rank > 0:
