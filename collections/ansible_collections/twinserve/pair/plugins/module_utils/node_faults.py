@@ -47,7 +47,7 @@ def _unread(node: Mapping[str, Any]) -> list[str]:
 
 
 def _ports(node: Mapping[str, Any], settings: Mapping[str, Any], rank: int) -> list[str]:
-    """Ports that a start would find taken, after minutes of loading. What cannot be read, the start looks at."""
+    """Ports that a start would find taken, after minutes of loading. The start itself looks again."""
     listeners = [Listener(**one) for one in node.get("listeners") or []]
     return taken(listening_ports(rank, settings), listeners)
 
