@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import jobs
+from ansible_collections.twinserve.pair.plugins.module_utils.shell import CommandError
 from ansible_collections.twinserve.pair.plugins.modules import job
 from fake_programs import Programs
 from module_run import run_module
@@ -118,6 +119,18 @@ def test_what_an_earlier_job_left_is_cleared(programs: Programs, text: str, aske
     programs.answer("systemctl_show", text)
     jobs.collect("pull image")
     assert [call for call in programs.calls if not call.startswith("systemctl show")] == asked
+
+
+@pytest.mark.parametrize(("text", "verb"), [(DONE, "stop"), (FAILED, "reset-failed")])
+def test_two_runs_that_collect_at_once(programs: Programs, text: str, verb: str) -> None:
+    answer = programs.folder / "answers/systemctl_show"
+    programs.answer("systemctl_show", text)
+    programs.answer(f"systemctl_{verb}", "Unit not loaded\n", 5, do=f"echo ActiveState=inactive > {answer}")
+    jobs.collect("pull image")
+    programs.answer("systemctl_show", text)
+    programs.answer(f"systemctl_{verb}", "Access denied\n", 4)
+    with pytest.raises(CommandError, match="Access denied"):
+        jobs.collect("pull image")
 
 
 def test_m20_a_running_job_is_attached_to(programs: Programs, capsys: pytest.CaptureFixture[str]) -> None:

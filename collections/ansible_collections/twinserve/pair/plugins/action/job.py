@@ -33,8 +33,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         host = (task_vars or {}).get("inventory_hostname", "")
         title = str(args.get("title") or args["name"])
         if answer.get("attached"):
+            since = answer["since"] or "now"
             display.display(
-                f"    {host}: {title} already running since {answer['since']} (pid {answer['pid']}): waiting"
+                f"    {host}: {title} already running since {since} (pid {answer['pid']}): waiting"
             )
         answer = self._follow(answer, args, f"{host}: {title}", task_vars)
         if answer["status"] == "absent":

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .shell import run
+from .shell import CommandError, run
 
 LOGS = Path("/run/twinserve/jobs")
 _PROPERTIES = ("ActiveState", "SubState", "Result", "ExecMainStatus", "ExecMainPID", "ExecMainStartTimestamp")
@@ -89,12 +89,15 @@ def start(
 
 def collect(name: str) -> None:
     """Forget a finished job, so that its name is free again."""
-    unit = unit_name(name)
-    status = read(name).status
-    if status == "done":
-        run(["systemctl", "stop", unit])
-    elif status == "failed":
-        run(["systemctl", "reset-failed", unit])
+    verb = {"done": "stop", "failed": "reset-failed"}.get(read(name).status)
+    if not verb:
+        return
+    try:
+        run(["systemctl", verb, unit_name(name)])
+    except CommandError:
+        # Another run at the same time may have been quicker.
+        if read(name).status != "absent":
+            raise
 
 
 def stop(name: str) -> None:
