@@ -121,8 +121,7 @@ def _disk(
     """Needs of image and weights, added up where both are on one filesystem. In GiB, as the settings are."""
     images, cache = node["disk"].get("images"), node["disk"].get("hf_cache")
     image_need = 0.0 if node.get("image") else float(settings["image_min_free_gib"])
-    needs = _snapshot_needs((node.get("hf") or {}).get("snapshots") or {}, settings, release)
-    model_need = sum(needs)
+    model_need = _model_need((node.get("hf") or {}).get("snapshots") or {}, settings, release)
     if images and cache and images["device"] == cache["device"]:
         if image_need + model_need <= _free_gib(cache):
             return []
@@ -143,29 +142,25 @@ def _disk(
     return found
 
 
-def _snapshot_needs(
+def _model_need(
     found: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any], release: Mapping[str, Any]
-) -> list[float]:
-    """GiB that each snapshot which is not whole has still to bring, with some room to work.
+) -> float:
+    """GiB that the snapshots which are not whole have still to bring, with some room to work.
 
-    By the hub's list where an earlier download left it, else what the catalogue says less what is there.
+    By the hub's lists where an earlier download left them, else what the catalogue says less what is there; the
+    largest of those figures has room enough for the smaller snapshots.
     """
-    needs = []
+    listed, unlisted = [], [0.0]
     for entry in selected(settings, release):
-        state = found.get(f"{entry['repo']}@{entry['revision']}") or {}
-        if not state or state["complete"]:
+        state = found.get(f"{entry['repo']}@{entry['revision']}") or {"complete": True}
+        if state["complete"]:
             continue
-        if state.get("missing") is not None:
-            needs.append(state["missing"] / _GIB + _WORKING_ROOM)
+        if state["missing"] is not None:
+            listed.append(state["missing"] / _GIB)
         else:
-            needs.append(
-                max(
-                    0.0,
-                    float(entry.get("disk_gib", settings["model_min_free_gib"]))
-                    - state.get("here", 0) / _GIB,
-                )
-            )
-    return needs
+            room = float(entry.get("disk_gib", settings["model_min_free_gib"]))
+            unlisted.append(room - state["here"] / _GIB)
+    return (sum(listed) + _WORKING_ROOM if listed else 0.0) + max(unlisted)
 
 
 def _free_gib(place: Mapping[str, Any]) -> float:
