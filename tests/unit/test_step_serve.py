@@ -464,6 +464,17 @@ def test_stopped_is_said_when_the_memory_is_back() -> None:
     assert (document["state"], document["detail"]) == ("down", "stopped")
 
 
+def test_a_supervisor_that_adopted_the_pair_knows_how_much_memory_is_to_come_back(tmp_path: Any) -> None:
+    world = serving()
+    path = tmp_path / "state.json"
+    statefile.write(path, world.shown[-1])
+    world.supervise(statefile.restore(fresh(world.config, world.now, "t"), path))
+    world.until("serving")
+    world.ranks[1].available_gib = 24.0
+    world.terminate()
+    assert world.run(20)["detail"].startswith("waiting for memory to come back: rank 1 has 24 of 110 GiB")
+
+
 def test_stop_does_not_wait_for_memory_for_ever_and_says_so() -> None:
     world = serving()
     world.ranks[1].available_gib = 24.0

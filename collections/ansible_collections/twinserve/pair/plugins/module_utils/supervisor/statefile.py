@@ -49,6 +49,8 @@ def document(state: State, now: float) -> dict[str, Any]:
         ],
         "restarts": [] if state.phase is Phase.GONE else list(state.restarts_at),
         "restart_marks": [] if state.phase is Phase.GONE else list(state.restarts),
+        # GiB available before the ranks were started: what a stop waits for.
+        "baseline": {str(rank): free for rank, free in state.baseline.items()},
         "last_error": state.last_error,
         "last_canary": _canary(state),
         "warnings": [*state.link.warnings, *state.notes, *state.attempt.notes],
@@ -62,7 +64,7 @@ def write(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def restore(state: State, path: Path) -> State:
-    """Take over what an earlier supervisor of this boot knew: its restarts, its rails, what it ran."""
+    """Take over what an earlier supervisor of this boot knew: its restarts, its rails, the memory before."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["state"] == "down":
@@ -73,11 +75,12 @@ def restore(state: State, path: Path) -> State:
             state,
             restarts=marks,
             restarts_at=tuple(data["restarts"]),
+            baseline={int(rank): float(free) for rank, free in data["baseline"].items()},
             last_error=data["last_error"],
             known_digests=state.known_digests | {data["digest"]},
             link=_link(data["rails"]),
         )
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         # Nothing to take over, or a file of another version: what runs is found by looking.
         return state
 
