@@ -147,8 +147,8 @@ def _model_need(
 ) -> float:
     """GiB that the snapshots which are not whole have still to bring, with some room to work.
 
-    By the hub's lists where an earlier download left them, else what the catalogue says less what is there; the
-    largest of those figures has room enough for the smaller snapshots.
+    By the hub's lists where an earlier download left them, else what the catalogue says less what is there;
+    the largest of those figures has room enough for the smaller snapshots.
     """
     listed, unlisted = [], [0.0]
     for entry in selected(settings, release):
