@@ -14,8 +14,8 @@ from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.state im
 from fake_world import Start, World, config
 
 KEYS = {
-    "baseline", "schema", "pair", "state", "since", "detail", "digest", "effective", "ranks", "rails", "restarts",
-    "restart_marks", "last_error", "last_canary", "warnings", "progress",
+    "schema", "pair", "state", "since", "detail", "digest", "effective", "ranks", "rails", "restarts",
+    "restart_marks", "baseline", "last_error", "last_canary", "warnings", "progress",
 }  # fmt: skip
 
 

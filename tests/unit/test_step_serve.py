@@ -487,6 +487,16 @@ def test_stop_does_not_wait_for_memory_for_ever_and_says_so() -> None:
     assert world.heard("memory did not come back within 60 s")
 
 
+def test_a_node_that_falls_silent_does_not_hide_that_its_memory_is_missing() -> None:
+    world = serving()
+    world.ranks[1].available_gib = 24.0
+    world.terminate()
+    world.run(20)
+    submit = world.loop.submit
+    world.loop.submit = lambda action: None if isinstance(action, events.Report) else submit(action)
+    assert world.run(50)["detail"].startswith("stopped; memory did not come back within 60 s: rank 1 has 24")
+
+
 def test_stop_order_of_an_engine_that_wants_its_head_first() -> None:
     world = serving(stop_order="head_first")
     submit, order = world.loop.submit, []

@@ -99,8 +99,9 @@ def empty(state: State, now: float) -> Moved:
             asked += more
     if len(state.answers) + len(state.problems) < len(state.ranks) and not overdue(state, now):
         return state, tuple(asked)
-    # A node that cannot be asked is not waited for.
+    # A node that cannot be asked is not waited for, but what it said last is not forgotten.
     free = {rank: float(report["memory"]["available_gib"]) for rank, report in state.answers.items()}
+    free = {**state.available, **free}
     memory = memory_back(state, free, now)
     if memory.waiting:
         return again(replace(state, available=free), now, _SOON, memory.waiting, Phase.EMPTY), tuple(asked)
