@@ -45,7 +45,7 @@ dev: .venv/ready-dev ## Install what the tests need into .venv
 lint: dev ## yamllint, ansible-lint (production), ruff, mypy (strict)
 	@echo "== lint"
 	@$(BIN)/yamllint --strict .
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ansible-lint --offline --quiet
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ansible-lint --offline -q
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 
