@@ -111,7 +111,8 @@ def bring_up(netdevs: Sequence[str], nothing: float = 10.0, more: float = 2.0) -
     """
     for netdev in netdevs:
         run(["ip", "link", "set", netdev, "up"])
-    limit, live = time.monotonic() + nothing, []
+    limit = time.monotonic() + nothing
+    live: list[str] = []
     while time.monotonic() < limit and len(live) < len(netdevs):
         time.sleep(0.1)
         links = read_links()
