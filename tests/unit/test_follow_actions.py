@@ -187,7 +187,11 @@ def test_a_pair_that_is_down_fails_with_the_reason(follow: Follow) -> None:
     down = pair("down", "rank 1 exited (code 1) before the server was ready", settled=True)
     answer = follow(pair_service, [pair("loading", "x"), down], state="started").run()
     assert answer["failed"]
-    assert answer["msg"] == "the pair is down: rank 1 exited (code 1) before the server was ready"
+    assert answer["msg"] == (
+        "the pair is down: rank 1 exited (code 1) before the server was ready."
+        " journalctl -u twinserve on the head has both ranks' last lines"
+    )
+    assert "pair" not in answer
 
 
 def test_a_dead_supervisor_ends_the_waiting(follow: Follow) -> None:

@@ -39,9 +39,11 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         answer.update(changed=changed, diff=diff)
         pair = answer["pair"]
         if pair.get("state") != "serving":
-            answer.update(
-                failed=True, msg=f"the pair is down: {pair.get('detail') or pair.get('last_error')}"
-            )
+            reason = pair.get("detail") or pair.get("last_error")
+            look = "journalctl -u twinserve on the head has both ranks' last lines"
+            # Not the whole state: it would push the reason off the screen.
+            answer.pop("pair")
+            answer.update(failed=True, msg=f"the pair is down: {reason}. {look}")
         return {**result, **answer}
 
     def _call(self, args: dict[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:

@@ -66,7 +66,8 @@ def _history(state: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[st
     if canary:
         word = "answered" if canary["ok"] else "no answer"
         yield f"  canary   {word} in {canary['seconds']} s at {canary['at']}"
-    last = f", last error: {state['last_error']}" if state.get("last_error") else ""
+    error = state.get("last_error")
+    last = f", last error: {error}" if error and error not in state.get("detail", "") else ""
     yield f"  restarts {len(state.get('restarts') or [])}{last}"
     if state.get("digest") and state["digest"] != config["digest"]:
         yield "  drift    running with other settings than written: run serve.yml -e restart=true"
