@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.twinserve.pair.plugins.module_utils import pair_state
+from ansible_collections.twinserve.pair.plugins.module_utils.meminfo import Memory
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor import act, memory
 from ansible_collections.twinserve.pair.plugins.modules import pair_service
 from engine_data import PRODUCT
@@ -217,11 +218,21 @@ def test_check_mode_predicts_and_touches_nothing(head: Head, capsys: pytest.Capt
     ],
 )
 def test_l01_stopped_leaves_no_rank_behind_a_dead_supervisor(
-    head: Head, capsys: pytest.CaptureFixture[str], supervisor: str, rank: str, acts: list[str]
+    head: Head,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    supervisor: str,
+    rank: str,
+    acts: list[str],
 ) -> None:
     head.units(supervisor, rank)
+    free = iter([20.0, 60.0, 110.0, 110.2])
+    monkeypatch.setattr(pair_service, "read_memory", lambda: Memory(120.0, next(free), 1.0))
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
     answer = run_module(pair_service, capsys, state="stopped")
     assert answer["changed"]
+    # An orphan's memory is waited for here, that of a pair by its supervisor.
+    assert len(list(free)) == (0 if rank == "active" and supervisor != "active" else 4)
     assert head.acts == [f"systemctl {act}" for act in acts]
 
 

@@ -140,3 +140,16 @@ def test_systemd_is_asked_for_time_while_ranks_stop(tmp_path: Path) -> None:
         world.loop.turn(0)
     assert told[0] == "STATUS=stopping: stopping all ranks (asked to stop)"
     assert told.count("EXTEND_TIMEOUT_USEC=60000000") == 4
+
+
+def test_systemd_is_asked_for_time_while_memory_comes_back(tmp_path: Path) -> None:
+    told: list[str] = []
+    world = World()
+    world.until("serving")
+    world.ranks[0].available_gib = 24.0
+    world.terminate()
+    world.run(3)
+    world.loop.show = Shower(tmp_path / "state.json", None, told.append)
+    world.run(1)
+    assert told[0].startswith("STATUS=stopping: waiting for memory to come back")
+    assert told.count("EXTEND_TIMEOUT_USEC=60000000") == 4

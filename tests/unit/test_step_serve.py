@@ -207,6 +207,9 @@ def test_reading_a_million_tokens_is_no_hang(health: dict[str, Any]) -> None:
     world.api.health |= health
     world.api.hangs = True
     assert world.run(1000, tick=1)["state"] == "serving"
+    (asked,) = world.parked
+    assert isinstance(asked, events.Ask)
+    assert asked.timeout > 1800
     world.api.health["completion_tokens_total"] += 1
     assert world.run(1700, tick=1)["state"] == "serving"
     assert world.calls == [[], []]

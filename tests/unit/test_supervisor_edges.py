@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import socket
@@ -50,6 +51,7 @@ def test_configuration_is_typed(tmp_path: Path) -> None:
     read = read_config(path)
     assert [member.rank for member in read.members] == [0, 1]
     assert (read.rails, read.start_order, read.hang_limit) == (2, (1, 0), 900.0)
+    assert read.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert read.refit and read.refit.search("largest fitting prompt-plus-reply window: 5 tokens")
 
 

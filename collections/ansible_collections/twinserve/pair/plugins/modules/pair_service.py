@@ -51,10 +51,12 @@ settled:
   returned: always
 """
 
+import time
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils.meminfo import read_memory
 from ..module_utils.pair_state import is_settled, read_state, wait_state, wait_successor
 from ..module_utils.services import read_services
 from ..module_utils.shell import CommandError, run
@@ -64,6 +66,7 @@ _UNIT, _RANK = "twinserve.service", "twinserve-rank.service"
 LONGEST_STOP = 5400
 # systemd waits a moment before it starts a supervisor that went for its successor.
 _SUCCESSION = 60.0
+_MEMORY = 60.0
 ARGUMENTS: dict[str, Any] = {
     "state": {
         "type": "str",
@@ -97,6 +100,8 @@ def main() -> None:
             state = wait_state(digest, module.params["wait"]) if wanted != "stopped" else read_state()
             if wanted != "stopped" and not is_settled(state, digest):
                 _refuse_dead(module, read_services().get(_UNIT, {}))
+            if ["systemctl", "stop", _RANK] in commands:
+                _wait_for_memory()
             if ["systemctl", "stop", _UNIT] in commands and state and state.get("detail") != "stopped":
                 module.warn(f"the pair is {state.get('detail')}")
     except CommandError as error:
@@ -128,6 +133,14 @@ def plan(
     if active and not serves:
         return [*enable, ["systemctl", "restart", _UNIT]]
     return enable if serves else [*enable, ["systemctl", "start", _UNIT]]
+
+
+def _wait_for_memory() -> None:
+    """After a rank without supervisor was stopped: until its memory does not come back any further."""
+    limit, before = time.monotonic() + _MEMORY, 0.0
+    while (now := read_memory().available_gib) - before >= 1 and time.monotonic() < limit:
+        before = now
+        time.sleep(0.5)
 
 
 def _await_successor(module: AnsibleModule, pid: int | None) -> None:
