@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from lab_pair import Lab, Play
 
@@ -10,6 +15,20 @@ def command(lab: Lab, host: str) -> list[str]:
     """The engine's command line in the running container."""
     words: list[str] = lab.inspect(host)["Config"]["Cmd"]
     return words
+
+
+def state(lab: Lab) -> dict[str, Any]:
+    """What the supervisor says."""
+    found: dict[str, Any] = json.loads(lab.root(lab.hosts[0], "cat", "/run/twinserve/state.json"))
+    return found
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 60) -> None:
+    """Until it is so; the bound only ends a test that would hang."""
+    limit = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < limit, "it did not come to be"
+        time.sleep(0.5)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -92,6 +111,63 @@ def test_a_setting_of_the_supervisor_restarts_no_rank(lab: Lab, converged: Play)
     assert run.changed == 2, "pair.json, and the supervisor that reads it"
     assert lab.containers() == before
     assert '"serving"' in lab.root(lab.hosts[0], "cat", "/run/twinserve/state.json")
+
+
+def test_a_setting_of_the_link_restarts_the_pair(lab: Lab, converged: Play) -> None:
+    before = lab.containers()
+
+    run = lab.play("serve.yml", "-e", "rails=1").succeeded()
+
+    after = lab.containers()
+    assert all(before[host] != after[host] and after[host] for host in lab.hosts)
+    assert state(lab)["effective"]["rails"] == 1
+    assert "rails    1" in run.output
+    for host in lab.hosts:
+        hcas = [one for one in lab.inspect(host)["Config"]["Env"] if one.startswith("NCCL_IB_HCA=")]
+        assert hcas == ["NCCL_IB_HCA=rocep1s0f0"]
+    lab.play("serve.yml").succeeded()
+
+
+def test_k09_a_configuration_that_was_not_taken_up_is_noticed(lab: Lab, converged: Play) -> None:
+    before = lab.containers()
+    # As a run leaves it that is interrupted between writing and reloading: no file differs any more.
+    path, head = "/etc/twinserve/pair.json", lab.hosts[0]
+    lab.root(head, "cp", "-p", path, "/root/pair.json")
+    lab.root(head, "sed", "-i", 's/"canary_interval": 60/"canary_interval": 61/', path)
+    was = state(lab)["config_sha256"]
+    lab.root(head, "systemctl", "reload", "twinserve")
+    wait_for(lambda: state(lab)["config_sha256"] != was and state(lab)["state"] == "serving")
+    lab.root(head, "mv", "/root/pair.json", path)
+
+    run = lab.play("serve.yml").succeeded()
+
+    assert run.changed == 1, "the supervisor alone"
+    assert state(lab)["config_sha256"] == was
+    assert lab.containers() == before
+
+
+def test_a_missing_state_file_stops_nothing(lab: Lab, converged: Play) -> None:
+    before = lab.containers()
+    lab.root(lab.hosts[0], "rm", "/run/twinserve/state.json")
+
+    lab.play("serve.yml").succeeded()
+
+    assert state(lab)["state"] == "serving"
+    assert lab.containers() == before
+
+
+def test_another_server_on_the_apis_port_is_named_before_a_start(lab: Lab, converged: Play) -> None:
+    head = lab.hosts[0]
+    lab.play("playbooks/stop.yml").succeeded()
+    serve = ("python3", "-m", "http.server", "8888", "--bind", "127.0.0.1")
+    lab.root(head, "systemd-run", "--quiet", "--unit", "foreign", *serve)
+    wait_for(lambda: "127.0.0.1:8888" in lab.root(head, "ss", "-Hltn"))
+
+    run = lab.play("serve.yml").refused()
+
+    assert "port 8888 is taken by python3 (pid" in run.output
+    lab.root(head, "systemctl", "stop", "foreign")
+    lab.play("serve.yml").succeeded()
 
 
 def test_gpu_clocks_are_held_while_the_rank_runs_and_only_then(lab: Lab, converged: Play) -> None:
