@@ -129,6 +129,7 @@ def test_a_setting_of_the_link_restarts_the_pair(lab: Lab, converged: Play) -> N
 
 
 def test_k09_a_configuration_that_was_not_taken_up_is_noticed(lab: Lab, converged: Play) -> None:
+    lab.play("serve.yml").succeeded()
     before = lab.containers()
     # As a run leaves it that is interrupted between writing and reloading: no file differs any more.
     path, head = "/etc/twinserve/pair.json", lab.hosts[0]
