@@ -45,6 +45,7 @@ def test_parallel_2_restarts_both_ranks_once_and_writes_only_their_files(lab: La
 
     after = lab.containers()
     assert all(before[host] != after[host] and after[host] for host in lab.hosts)
+    assert lab.node(lab.hosts[0]).service("twinserve").is_enabled
     for host in lab.hosts:
         words = command(lab, host)
         assert words[words.index("--parallel") + 1] == "2"

@@ -53,6 +53,10 @@ def test_commands(
     assert pair_service.plan(wanted, unit, state, "new") == commands
 
 
+def test_a_stop_in_the_middle_of_a_change_leaves_the_pair_to_the_next_boot() -> None:
+    assert pair_service.plan("stopped", UP, {"state": "serving"}, None, keep=True) == [STOP]
+
+
 @pytest.mark.parametrize(
     ("state", "digest", "settled"),
     [

@@ -21,6 +21,10 @@ options:
     type: str
     choices: [started, reloaded, stopped, followed]
     required: true
+  enabled:
+    description: With V(state=stopped), whether the pair shall come back at the next boot, as in the middle of a change.
+    type: bool
+    default: false
   digest:
     description: Identifies the configuration that shall be served.
     type: str
@@ -73,6 +77,7 @@ ARGUMENTS: dict[str, Any] = {
         "choices": ["started", "reloaded", "stopped", "followed"],
         "required": True,
     },
+    "enabled": {"type": "bool", "default": False},
     "digest": {"type": "str"},
     "wait": {"type": "float", "default": 10.0},
 }
@@ -86,7 +91,7 @@ def main() -> None:
         units = read_services()
         unit = units.get(_UNIT, {})
         state = read_state()
-        commands = plan(wanted, unit, state, digest)
+        commands = plan(wanted, unit, state, digest, keep=module.params["enabled"])
         if wanted == "stopped" and not _is_active(unit) and _is_active(units.get(_RANK, {})):
             commands.append(["systemctl", "stop", _RANK])
         before = (state or {}).get("state", "stopped") if unit.get("ActiveState") == "active" else "stopped"
@@ -111,7 +116,11 @@ def main() -> None:
 
 
 def plan(
-    wanted: str, unit: dict[str, str], state: dict[str, object] | None, digest: str | None
+    wanted: str,
+    unit: dict[str, str],
+    state: dict[str, object] | None,
+    digest: str | None,
+    keep: bool = False,
 ) -> list[list[str]]:
     """The systemctl calls that lead from what is to what is wanted; none when it is there already."""
     active = _is_active(unit)
@@ -124,7 +133,7 @@ def plan(
     if wanted == "reloaded":
         return reload
     if wanted == "stopped":
-        disable = [["systemctl", "--quiet", "disable", _UNIT]] if enabled else []
+        disable = [["systemctl", "--quiet", "disable", _UNIT]] if enabled and not keep else []
         return disable + ([["systemctl", "stop", _UNIT]] if active else [])
     if active and state is None:
         # It may well serve this: its successor looks, and keeps what is right.
