@@ -1,8 +1,10 @@
-"""What is in the engine's image: the simulator's layer, the configuration, and (slow) the whole, run."""
+"""What is in the engine's image: the simulator's layer, the configuration, and the whole of it, run.
+
+(That one needs root and mmdebstrap, which `lab up` installs.)
+"""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tarfile
 from pathlib import Path
@@ -71,8 +73,7 @@ def test_another_patches_label_is_another_image(tmp_path: Path) -> None:
     assert len(digests) == 2
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for mmdebstrap and chroot")
+@pytest.mark.lab
 def test_the_built_image_runs_its_programs_as_any_user(tmp_path: Path) -> None:
     built = image.build_image(tmp_path / "work")
     assert image.build_image(tmp_path / "work").digest() == built.digest()

@@ -1,4 +1,7 @@
-"""An image of our own making in Debian's real registry: digests, what is sent twice, what is refused."""
+"""An image of our own making in Debian's real registry: digests, what is sent twice, what is refused.
+
+Tests marked `lab` need the registry's program, which `lab up` installs.
+"""
 
 from __future__ import annotations
 
@@ -79,6 +82,7 @@ def _get(url: str, accept: str = "*/*") -> bytes:
         return bytes(answer.read())
 
 
+@pytest.mark.lab
 def test_a_pushed_image_is_found_by_its_digest(registry: str, image: Image) -> None:
     digest = push(image, registry, "org/engine", "v1")
     manifest = json.loads(
@@ -94,6 +98,7 @@ def test_a_pushed_image_is_found_by_its_digest(registry: str, image: Image) -> N
     assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(gzip.decompress(blob)).hexdigest()}"]
 
 
+@pytest.mark.lab
 def test_a_second_push_sends_only_the_manifest(
     registry: str, image: Image, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +130,7 @@ def test_a_layer_is_read_back_only_if_it_was_finished(image: Image, tmp_path: Pa
     assert read_layer(layer.path) is None
 
 
+@pytest.mark.lab
 def test_a_bad_blob_is_refused_by_name(registry: str, image: Image) -> None:
     image.layers[0].path.write_bytes(b"something else".ljust(image.layers[0].size, b"x"))
     with pytest.raises(LabError, match=image.layers[0].digest):
