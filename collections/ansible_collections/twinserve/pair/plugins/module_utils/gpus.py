@@ -29,7 +29,7 @@ def parse_processes(text: str) -> dict[str, float | None]:
     for line in text.splitlines():
         pid, _, used = (part.strip() for part in line.partition(","))
         if pid.isdigit():
-            processes[pid] = round(int(used) / 1024, 1) if used.isdigit() else None
+            processes[pid] = round(int(used) / 1024, 2) if used.isdigit() else None
     return processes
 
 

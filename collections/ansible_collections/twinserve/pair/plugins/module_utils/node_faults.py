@@ -8,6 +8,7 @@ from typing import Any
 from .listeners import Listener, taken
 from .model_transfer import selected
 from .render import listening_ports
+from .services import node_runs
 
 _GIB = float(1 << 30)
 _WORKING_ROOM = 5  # GiB
@@ -35,8 +36,7 @@ def faults(
 
 def rank_runs(node: Mapping[str, Any]) -> bool:
     """Whether the rank's unit is active: then its memory is taken rightly, and its rails carry packets."""
-    rank = (node.get("services") or {}).get("twinserve-rank.service", {})
-    return bool(rank.get("ActiveState") in ("active", "activating"))
+    return node_runs(node, "twinserve-rank.service")
 
 
 def _unread(node: Mapping[str, Any]) -> list[str]:

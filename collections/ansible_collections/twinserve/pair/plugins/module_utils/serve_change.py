@@ -7,6 +7,7 @@ from typing import Any
 
 from .managed_files import ETC, UNITS, differing, text_hash
 from .node_faults import rank_runs
+from .services import node_runs
 
 PAIR = f"{ETC}/pair.json"
 
@@ -85,5 +86,4 @@ def missing_parts(node: Mapping[str, Any], snapshots: Sequence[Mapping[str, Any]
 
 
 def _supervised(head: Mapping[str, Any]) -> bool:
-    unit = (head.get("services") or {}).get("twinserve.service", {})
-    return unit.get("ActiveState") in ("active", "activating", "reloading")
+    return node_runs(head, "twinserve.service")

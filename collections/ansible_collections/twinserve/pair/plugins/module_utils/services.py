@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from .shell import run
 
 _UNITS = ("twinserve.service", "twinserve-rank.service")
@@ -18,3 +21,13 @@ def read_services() -> dict[str, dict[str, str]]:
     properties = "Id,LoadState,ActiveState,SubState,UnitFileState,StatusText,NeedDaemonReload"
     shown = parse_show(run(["systemctl", "show", *_UNITS, "--property", properties]))
     return {one["Id"]: one for one in shown if "Id" in one}
+
+
+def is_active(unit: Mapping[str, str]) -> bool:
+    """Whether a unit runs, comes up or reloads, by what `systemctl show` says of it."""
+    return unit.get("ActiveState") in ("active", "activating", "reloading")
+
+
+def node_runs(node: Mapping[str, Any], unit: str) -> bool:
+    """Whether that unit is active on the node of this probe."""
+    return is_active((node.get("services") or {}).get(unit, {}))

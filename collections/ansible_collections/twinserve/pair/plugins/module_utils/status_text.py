@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .services import node_runs
+
 
 def screen(head: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> str:
     """The screen of the pair that `head` leads; `nodes` are probes by host name, absent where unreachable."""
@@ -21,7 +23,7 @@ def screen(head: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> s
 def _lines(
     head: Mapping[str, Any], config: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[str]:
-    state = (head.get("state") or {}) if _active(head, "twinserve.service") else {}
+    state = (head.get("state") or {}) if node_runs(head, "twinserve.service") else {}
     effective = state.get("effective") or {}
     word = state.get("state", "stopped")
     detail = f", {state['detail']}" if state.get("detail") else ""
@@ -41,7 +43,7 @@ def _rank(member: Mapping[str, Any], state: Mapping[str, Any], nodes: Mapping[st
     node = nodes.get(member["name"])
     if not node:
         return f"{member['name']}: unreachable from here"
-    running = "running" if _active(node, "twinserve-rank.service") else "not running"
+    running = "running" if node_runs(node, "twinserve-rank.service") else "not running"
     ranks: list[dict[str, Any]] = state.get("ranks") or []
     known = next((one for one in ranks if one["rank"] == member["rank"]), {})
     gpu = f", {known['gpu_gib']:.1f} GiB on the GPU" if known.get("gpu_gib") is not None else ""
@@ -73,11 +75,6 @@ def _history(state: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[st
         yield "  drift    running with other settings than written: run serve.yml -e restart=true"
     for warning in state.get("warnings") or []:
         yield f"  warning  {warning}"
-
-
-def _active(node: Mapping[str, Any], unit: str) -> bool:
-    shown = (node.get("services") or {}).get(unit, {})
-    return shown.get("ActiveState") in ("active", "activating", "reloading")
 
 
 def _number(value: Any) -> str:

@@ -62,7 +62,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.meminfo import read_memory
 from ..module_utils.pair_state import is_settled, read_state, wait_state, wait_successor
-from ..module_utils.services import read_services
+from ..module_utils.services import is_active, read_services
 from ..module_utils.shell import CommandError, run
 
 _UNIT, _RANK = "twinserve.service", "twinserve-rank.service"
@@ -92,7 +92,7 @@ def main() -> None:
         unit = units.get(_UNIT, {})
         state = read_state()
         commands = plan(wanted, unit, state, digest, keep=module.params["enabled"])
-        if wanted == "stopped" and not _is_active(unit) and _is_active(units.get(_RANK, {})):
+        if wanted == "stopped" and not is_active(unit) and is_active(units.get(_RANK, {})):
             commands.append(["systemctl", "stop", _RANK])
         before = (state or {}).get("state", "stopped") if unit.get("ActiveState") == "active" else "stopped"
         after = before if not commands else "stopped" if wanted == "stopped" else "serving"
@@ -123,7 +123,7 @@ def plan(
     keep: bool = False,
 ) -> list[list[str]]:
     """The systemctl calls that lead from what is to what is wanted; none when it is there already."""
-    active = _is_active(unit)
+    active = is_active(unit)
     enabled = unit.get("UnitFileState") == "enabled"
     enable = [] if enabled else [["systemctl", "--quiet", "enable", _UNIT]]
     if wanted == "followed":
@@ -161,13 +161,9 @@ def _await_successor(module: AnsibleModule, pid: int | None) -> None:
 
 def _refuse_dead(module: AnsibleModule, unit: dict[str, str]) -> None:
     """Nobody will ever settle the state of a supervisor that systemd has given up."""
-    if not _is_active(unit):
+    if not is_active(unit):
         said = unit.get("StatusText") or f"see journalctl -u {_UNIT}"
         module.fail_json(msg=f"{_UNIT} is {unit.get('ActiveState', 'not there')}: {said}")
-
-
-def _is_active(unit: dict[str, str]) -> bool:
-    return unit.get("ActiveState") in ("active", "activating", "reloading")
 
 
 if __name__ == "__main__":
