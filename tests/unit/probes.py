@@ -19,7 +19,21 @@ NAMES = ("spark-a", "spark-b")
 
 def link(*addresses: str, mtu: int = 9000, up: bool = True, carrier: bool = True) -> dict[str, Any]:
     """A network port as `ip` shows it."""
-    return {"addresses": list(addresses), "mtu": mtu, "mac": None, "up": up, "carrier": carrier}
+    return {"addresses": list(addresses), "unrouted": [], "mtu": mtu, "mac": None} | {
+        "up": up,
+        "carrier": carrier,
+    }
+
+
+def maker(
+    service: str | None = "networkd",
+    profile: str | None = None,
+    *files: str,
+    lasting: bool = True,
+    by_hand: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """Who configured a port, as `network_owner.Maker`."""
+    return {"service": service, "profile": profile, "files": files, "lasting": lasting, "by_hand": by_hand}
 
 
 def network(ports: tuple[tuple[str, str, str], ...], links: Mapping[str, Any]) -> dict[str, Any]:
@@ -27,8 +41,8 @@ def network(ports: tuple[tuple[str, str, str], ...], links: Mapping[str, Any]) -
     known = {"enP7s7": link("192.0.2.11/24", mtu=1500)} | {netdev: link() for netdev, _, _ in ports}
     known.update(links)
     devices = [{"netdev": netdev, "hca": hca, "pci": pci} for netdev, hca, pci in reversed(ports)]
-    owners = dict.fromkeys(known, "networkd")
-    return {"devices": devices, "network": {"links": known, "owners": owners, "netplan": {}}}
+    makers = {name: maker() for name in known}
+    return {"devices": devices, "network": {"links": known, "makers": makers, "netplan": {}}}
 
 
 def head(**links: Any) -> dict[str, Any]:

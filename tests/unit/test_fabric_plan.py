@@ -10,9 +10,8 @@ from ansible_collections.twinserve.pair.plugins.module_utils.fabric_plan import 
     NETPLAN_FILE,
     Wish,
     plan_all,
-    render_netplan,
 )
-from probes import HEAD_PORTS, NAMES, head, link, network, worker
+from probes import HEAD_PORTS, NAMES, head, link, maker, network, worker
 
 ADDRESSED_HEAD = {"enp1s0f1np1": link("198.51.100.1/24"), "enP2p1s0f1np1": link("203.0.113.1/24")}
 ADDRESSED_WORKER = {"enp1s0f0np0": link("198.51.100.2/24"), "enP2p1s0f0np0": link("203.0.113.2/24")}
@@ -266,11 +265,12 @@ def test_a_lost_address_is_given_again_and_the_ports_stay_paired() -> None:
     assert addresses(plans)[0] == ["192.168.177.1/24", "192.168.178.1/24"]
 
 
-def test_f14_each_port_stays_with_the_service_that_owns_it() -> None:
-    ports = [{"netdev": name, "address": "10.0.0.1/24", "mtu": 9000} for name in ("a0", "b0")]
-    text = render_netplan(ports, {"a0": "NetworkManager", "b0": None})
-    written = yaml.safe_load(text)["network"]["ethernets"]
-    assert {name: port["renderer"] for name, port in written.items()} == {
-        "a0": "NetworkManager",
-        "b0": "networkd",
-    }
+def test_f14_each_port_stays_with_the_service_that_has_it() -> None:
+    one = head()
+    one["network"]["makers"]["enp1s0f1np1"] = maker("NetworkManager", "Wired connection 3", lasting=False)
+    plans = plan(one, worker())
+    assert [port["service"] for port in plans[0]["ports"]] == ["NetworkManager", "networkd"]
+    assert plans[0]["profiles"] == [{"netdev": "enp1s0f1np1", "address": "192.168.177.1/24", "mtu": 9000}]
+    written = yaml.safe_load(plans[0]["netplan"])["network"]["ethernets"]
+    assert {name: port["renderer"] for name, port in written.items()} == {"enP2p1s0f1np1": "networkd"}
+    assert plans[1]["profiles"] == []

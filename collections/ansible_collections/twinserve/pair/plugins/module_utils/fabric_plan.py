@@ -1,8 +1,8 @@
 """Which addresses the rails of a pair need: pure, from the probes of all nodes.
 
 A port that already shares a subnet with the port it faces keeps its address, whoever configured it. What is
-missing gets an address from `subnets` (one a rail, host number = rank + 1) through a netplan file of ours,
-which leaves each port with the service that owns it.
+missing gets an address from `subnets` (one a rail, host number = rank + 1) by the service that has the port:
+networkd through a netplan file of ours, NetworkManager through a profile of ours for each port.
 """
 
 from __future__ import annotations
@@ -69,11 +69,18 @@ class Wish:
 
 @dataclass
 class Plan:
-    """What this node's fabric needs. `ports` are all rails' ports of this node, main rail first."""
+    """What this node's fabric needs. `ports` are all rails' ports of this node, main rail first.
+
+    `netplan` is the content that our file shall have, `profiles` are those that NetworkManager shall have
+    (netdev, address with prefix length, mtu in bytes); None and empty when nothing is to be written there.
+    `found` are sentences on what was found, and who made it.
+    """
 
     bring_up: list[str] = field(default_factory=list)
     ports: list[dict[str, Any]] = field(default_factory=list)
     netplan: str | None = None
+    profiles: list[dict[str, Any]] = field(default_factory=list)
+    found: list[str] = field(default_factory=list)
     summary: str = ""
     warnings: list[str] = field(default_factory=list)
     error: str = ""
@@ -186,10 +193,15 @@ def _address(facing: list[Rail], pair: _Pair) -> list[Plan]:
             plan.ports.append(port)
     sides = [",".join(rail[rank].hca for rail in facing) for rank in range(len(plans))]
     for rank, (plan, node) in enumerate(zip(plans, pair.nodes, strict=True)):
-        ours = node["network"]["netplan"].get(NETPLAN_FILE) or ""
-        if any(not port["kept"] for port in plan.ports):
-            mine = [port for port in plan.ports if not port["kept"] or f" {port['netdev']}:" in ours]
-            plan.netplan = render_netplan(mine, node["network"]["owners"])
+        ours, makers = node["network"]["netplan"].get(NETPLAN_FILE) or "", node["network"]["makers"]
+        for port in plan.ports:
+            port["service"] = makers[port["netdev"]]["service"]
+            if not port["kept"] and port["service"] == "NetworkManager":
+                plan.profiles.append({key: port[key] for key in ("netdev", "address", "mtu")})
+        networkd = [port for port in plan.ports if port["service"] != "NetworkManager"]
+        if any(not port["kept"] for port in networkd):
+            mine = [port for port in networkd if not port["kept"] or f" {port['netdev']}:" in ours]
+            plan.netplan = render_netplan(mine)
         for number, port in enumerate(plan.ports):
             others = [other.ports[number]["address"] for peer, other in enumerate(plans) if peer != rank]
             port["peers"] = [address.split("/")[0] for address in others]
@@ -267,7 +279,7 @@ def _free_subnet(number: int, facing: Sequence[Rail], pair: _Pair) -> ipaddress.
     return network
 
 
-def render_netplan(ports: Sequence[dict[str, Any]], owners: dict[str, str | None]) -> str:
+def render_netplan(ports: Sequence[dict[str, Any]]) -> str:
     """Our netplan file. The renderer is named for each port, so that no other port changes hands."""
     lines = [
         "# Written by Twinserve (role fabric). Other files in this folder are left alone.",
@@ -276,10 +288,9 @@ def render_netplan(ports: Sequence[dict[str, Any]], owners: dict[str, str | None
     ]
     lines.append("  ethernets:")
     for port in sorted(ports, key=lambda one: str(one["netdev"])):
-        renderer = "NetworkManager" if owners.get(port["netdev"]) == "NetworkManager" else "networkd"
         lines += [
             f"    {port['netdev']}:",
-            f"      renderer: {renderer}",
+            "      renderer: networkd",
             "      dhcp4: false",
             "      link-local: []",
             f"      mtu: {port['mtu']}",

@@ -21,6 +21,7 @@ class Netdev:
     mtu: int
     speed: int | None
     pci: str | None
+    mac: str = ""
 
 
 def read_netdev(name: str, root: Path = Path("/")) -> Netdev | None:
@@ -38,6 +39,7 @@ def read_netdev(name: str, root: Path = Path("/")) -> Netdev | None:
         # The kernel says -1 (also as an unsigned number) for an unknown speed.
         speed=speed if speed is not None and 0 < speed < 2**31 else None,
         pci=link_name(base / "device"),
+        mac=read_attr(base / "address") or "",
     )
 
 
@@ -49,6 +51,7 @@ def netdev_names(root: Path = Path("/")) -> list[str]:
 def parse_links(text: str) -> dict[str, dict[str, Any]]:
     """Parse `ip -j addr` by port: IPv4 addresses with length in the kernel's order, MTU, MAC, up, carrier.
 
+    `unrouted` are the addresses for which the kernel was told to make no route (`noprefixroute`).
     Raises ValueError when the text is not what `ip` prints.
     """
     found = {}
@@ -56,12 +59,14 @@ def parse_links(text: str) -> dict[str, dict[str, Any]]:
     for link in json.loads(text or "[]"):
         if link.get("ifname"):
             flags = link.get("flags", [])
+            own = [
+                (f"{info['local']}/{info['prefixlen']}", info)
+                for info in link.get("addr_info", [])
+                if info.get("family") == "inet" and not info.get("tentative")
+            ]
             found[link["ifname"]] = {
-                "addresses": [
-                    f"{info['local']}/{info['prefixlen']}"
-                    for info in link.get("addr_info", [])
-                    if info.get("family") == "inet" and not info.get("tentative")
-                ],
+                "addresses": [address for address, _ in own],
+                "unrouted": [address for address, info in own if info.get("noprefixroute")],
                 "mtu": link.get("mtu"),
                 "mac": link.get("address"),
                 "up": "UP" in flags,

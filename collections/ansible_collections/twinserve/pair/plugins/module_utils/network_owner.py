@@ -1,49 +1,171 @@
-"""Addresses of a node and who owns each port: NetworkManager, or systemd-networkd, or nobody."""
+"""Addresses of a node, and who configured each port: NetworkManager, systemd-networkd, or nobody."""
 
 from __future__ import annotations
 
-import shutil
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from .netdevs import read_links
+from .services import is_active, parse_show
 from .shell import run
 
-# Each is there while its service runs.
-NM, NETWORKD = Path("/run/NetworkManager"), Path("/run/systemd/netif")
-NETPLAN = Path("/etc/netplan")
+OUR_FILE = "60-twinserve-fabric.yaml"
+_NM, _NETWORKD = "NetworkManager.service", "systemd-networkd.service"
+# Of two files of one name netplan takes the first.
+NETPLAN = (Path("/run/netplan"), Path("/etc/netplan"), Path("/lib/netplan"))
+IFUPDOWN = Path("/etc/network")
 
 
-def parse_nmcli(text: str) -> set[str]:
-    """Ports NetworkManager manages, by `nmcli -t -f DEVICE,STATE device` (colons in names are escaped)."""
-    managed = set()
-    for line in text.splitlines():
-        device, _, state = line.rpartition(":")
-        if state and state not in ("unmanaged", "unavailable", "connected (externally)"):
-            managed.add(device.replace("\\:", ":"))
-    return managed
+@dataclass(frozen=True)
+class Maker:
+    """Who has a port, and what gave it its addresses.
+
+    `service` is `NetworkManager`, `networkd` or None; `profile` the name of NetworkManager's profile or of
+    networkd's file; `files` where that is written; `lasting` whether it is still there after a reboot.
+    `by_hand` are addresses that no service knows of (`ip addr add`).
+    """
+
+    service: str | None = None
+    profile: str | None = None
+    files: tuple[str, ...] = ()
+    lasting: bool = False
+    by_hand: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NmPort:
+    """A port as NetworkManager sees it; `profile` is the active one's name, `file` its keyfile."""
+
+    state: str
+    profile: str = ""
+    file: str = ""
+
+    @property
+    def configured(self) -> bool:
+        """Whether NetworkManager itself set the port up; of what others set up it only takes note."""
+        return self.state.startswith("connect") and "externally" not in self.state
+
+
+@dataclass(frozen=True)
+class NetworkdPort:
+    """A port as networkd sees it: the `.network` file that applies, and addresses that are not its own."""
+
+    file: str = ""
+    foreign: tuple[str, ...] = ()
+
+
+def parse_nmcli(devices: str, profiles: str) -> dict[str, NmPort]:
+    """By port, from `nmcli -t -f DEVICE,STATE device` and `-f NAME,DEVICE,FILENAME con show --active`."""
+    active = {row[1]: row for row in _rows(profiles, 3)}
+    found = {}
+    for device, state in _rows(devices, 2):
+        name, _, file = active.get(device, ("", "", ""))
+        found[device] = NmPort(state, name, file)
+    return found
+
+
+def _rows(text: str, width: int) -> list[list[str]]:
+    """Fields of nmcli's terse output: a colon inside one is escaped."""
+    rows = [re.split(r"(?<!\\):", line, maxsplit=width - 1) for line in text.splitlines()]
+    return [[re.sub(r"\\(.)", r"\1", field) for field in row] for row in rows if len(row) == width]
+
+
+def parse_networkctl(text: str) -> dict[str, NetworkdPort]:
+    """By port, from `networkctl status --all --json=short`: those that networkd configures."""
+    found = {}
+    for link in json.loads(text)["Interfaces"]:
+        if link.get("NetworkFile") and link.get("AdministrativeState") != "unmanaged":
+            foreign = [
+                f"{'.'.join(str(byte) for byte in one['Address'])}/{one['PrefixLength']}"
+                for one in link.get("Addresses", [])
+                if one.get("Family") == 2 and one.get("ConfigSource") == "foreign"
+            ]
+            found[link["Name"]] = NetworkdPort(link["NetworkFile"], tuple(foreign))
+    return found
 
 
 def read_network() -> dict[str, Any]:
-    """`links` and `owners` by port, and the `netplan` files."""
+    """`links` by port, who made them (`makers`, see Maker), and the `netplan` files."""
     links = read_links()
-    managed: set[str] = set()
-    if shutil.which("nmcli") and NM.is_dir():
-        managed = parse_nmcli(run(["nmcli", "-t", "-f", "DEVICE,STATE", "device"]))
-    networkd = NETWORKD.is_dir()
-    owners = {name: _owner(name, managed, networkd) for name in links}
-    return {"links": links, "owners": owners, "netplan": _netplan_files()}
+    # Their folders in /run outlive them, and their clients fail without them.
+    shown = parse_show(run(["systemctl", "show", _NM, _NETWORKD, "--property", "Id,ActiveState"], timeout=20))
+    running = {unit.get("Id") for unit in shown if is_active(unit)}
+    nm = _ask_nm() if _NM in running else {}
+    networkd = _ask_networkd() if _NETWORKD in running else None
+    texts = _netplan_texts()
+    makers = {name: asdict(maker(name, link, nm, networkd, texts)) for name, link in links.items()}
+    # The others' content may hold Wi-Fi passwords.
+    netplan = {path: text if path.endswith(OUR_FILE) else "" for path, text in texts.items()}
+    return {"links": links, "makers": makers, "netplan": netplan}
 
 
-def _owner(name: str, managed: set[str], networkd: bool) -> str | None:
-    if name in managed:
-        return "NetworkManager"
-    return "networkd" if networkd else None
+def _ask_nm() -> dict[str, NmPort]:
+    devices = run(["nmcli", "-t", "-f", "DEVICE,STATE", "device"], timeout=20)
+    active = ["nmcli", "-t", "-f", "NAME,DEVICE,FILENAME", "connection", "show", "--active"]
+    return parse_nmcli(devices, run(active, timeout=20))
 
 
-def _netplan_files() -> dict[str, str]:
-    """Our own file's content, and the names of the others: their content may hold Wi-Fi passwords."""
-    return {
-        str(path): path.read_text() if path.name == "60-twinserve-fabric.yaml" else ""
-        for path in sorted(NETPLAN.glob("*.yaml"))
-    }
+def _ask_networkd() -> dict[str, NetworkdPort]:
+    return parse_networkctl(run(["networkctl", "status", "--all", "--json=short"], timeout=20))
+
+
+def maker(
+    name: str,
+    link: Mapping[str, Any],
+    nm: Mapping[str, NmPort],
+    networkd: Mapping[str, NetworkdPort] | None,
+    netplan: Mapping[str, str],
+) -> Maker:
+    """Who has the port. Where both services run, the one that configured it; else NetworkManager."""
+    own, here = nm.get(name), (networkd or {}).get(name)
+    addresses = tuple(link["addresses"])
+    if own and own.configured:
+        # NetworkManager makes the routes of its addresses by itself, and marks each so.
+        strange = tuple(one for one in addresses if one not in link["unrouted"])
+        files, lasting = _written(own.file, _netplan_id(own.file, "netplan-", ".nmconnection"), netplan)
+        return Maker("NetworkManager", own.profile, files, lasting, strange)
+    if here:
+        files, lasting = _written(here.file, _netplan_id(here.file, "10-netplan-", ".network"), netplan)
+        return Maker("networkd", Path(here.file).name, files, lasting, here.foreign)
+    if own and own.state != "unmanaged":
+        return Maker("NetworkManager", by_hand=addresses)
+    if networkd is not None:
+        return Maker("networkd", by_hand=addresses)
+    files = tuple(str(path) for path in _ifupdown_files() if _names(path.read_text(), name))
+    return Maker(None, None, files, bool(files), () if files else addresses)
+
+
+def _netplan_id(file: str, prefix: str, suffix: str) -> str:
+    """The key in netplan's files from which this file was generated; empty for one that was not."""
+    base = Path(file).name
+    return base[len(prefix) : -len(suffix)] if base.startswith(prefix) and base.endswith(suffix) else ""
+
+
+def _written(file: str, netplan_id: str, netplan: Mapping[str, str]) -> tuple[tuple[str, ...], bool]:
+    """Where a person wrote what `file` says, and whether it outlives a reboot."""
+    if not netplan_id:
+        return (file,), not file.startswith("/run/")
+    sources = tuple(path for path, text in netplan.items() if _names(text, netplan_id))
+    return sources or (file,), any(not path.startswith("/run/") for path in sources)
+
+
+def _names(text: str, word: str) -> bool:
+    return re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])", text) is not None
+
+
+def _netplan_texts() -> dict[str, str]:
+    """Content by path, in the order in which netplan merges: by name, whatever the folder."""
+    files: dict[str, Path] = {}
+    for folder in NETPLAN:
+        for path in folder.glob("*.yaml"):
+            files.setdefault(path.name, path)
+    return {str(files[name]): files[name].read_text() for name in sorted(files)}
+
+
+def _ifupdown_files() -> list[Path]:
+    files = [IFUPDOWN / "interfaces", *sorted((IFUPDOWN / "interfaces.d").glob("*"))]
+    return [path for path in files if path.is_file()]
