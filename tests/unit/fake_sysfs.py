@@ -33,10 +33,17 @@ def table_of(address: str, index: int = 3) -> dict[int, tuple[str, str]]:
 
 
 def add_port(
-    root: Path, netdev: str, *, operstate: str = "up", mtu: int = 9000, speed: str | None = "200000"
+    root: Path,
+    netdev: str,
+    *,
+    operstate: str = "up",
+    mtu: int = 9000,
+    speed: str | None = "200000",
+    mac: str = "4c:bb:47:00:01:10",
 ) -> None:
     """Add a network port; without a speed its attribute cannot be read."""
     base = root / "sys/class/net" / netdev
+    put(base / "address", mac)
     put(base / "operstate", operstate)
     put(base / "carrier", "1" if operstate == "up" else "0")
     put(base / "mtu", str(mtu))
@@ -73,3 +80,37 @@ def add_device(
                 put(port / f"gid_attrs/{part}/{index}", value)
             else:
                 (port / f"gid_attrs/{part}/{index}").symlink_to(EINVAL_FILE)
+
+
+def set_counters(root: Path, hca: str, **values: int) -> None:
+    """Give a device's port these counters; RoCE's own are in a folder beside those of the link."""
+    link = ("symbol", "link_", "port_", "local_link", "excessive")
+    for name, value in values.items():
+        folder = "counters" if name.startswith(link) else "hw_counters"
+        put(root / "sys/class/infiniband" / hca / "ports/1" / folder / name, str(value))
+
+
+def add_hardware(root: Path, hca: str, pci: str, *, width: int = 4, speed: str = "32.0 GT/s PCIe") -> None:
+    """Say what an mlx5 device is, and how its PCI function is linked."""
+    base, function = root / "sys/class/infiniband" / hca, root / "sys" / pci
+    for name, text in (("fw_ver", "28.45.4028"), ("hca_type", "MT4129"), ("board_id", "NVD0000000087")):
+        put(base / name, text)
+    put(base / "node_guid", "4cbb:4703:0000:0110")
+    put(base / "ports/1/phys_state", "5: LinkUp")
+    put(base / "ports/1/rate", "200 Gb/sec (4X HDR)")
+    for name, text in (("width", str(width)), ("speed", speed)):
+        put(function / f"current_link_{name}", text)
+    put(function / "max_link_width", "16")
+    put(function / "max_link_speed", "32.0 GT/s PCIe")
+    (function / "driver").symlink_to("../bus/pci/drivers/mlx5_core")
+
+
+def add_software_device(root: Path, hca: str, netdev: str, address: str) -> None:
+    """Add a device of rdma_rxe: no PCI function, a file that names the port instead; v2 entries only."""
+    add_device(root, hca, netdev, "", {0: (LINK_LOCAL, V2), 1: (mapped(address), V2)}, ndevs=False)
+    base = root / "sys/class/infiniband" / hca
+    (base / "device").unlink()
+    put(base / "parent", netdev)
+    put(base / "fw_ver", "")
+    put(base / "ports/1/phys_state", "5: LinkUp")
+    put(base / "ports/1/rate", "2.5 Gb/sec (1X SDR)")

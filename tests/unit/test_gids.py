@@ -44,7 +44,7 @@ def test_f01_index_by_value_and_type(
     tmp_path: Path, address: str, table: fake.Table, index: int | None
 ) -> None:
     fake.add_device(tmp_path, "rocep1s0f1", "enp1s0f1np1", "0000:01:00.1", table, slots=1024)
-    entries, _ = read_table(tmp_path / "sys/class/infiniband/rocep1s0f1/ports/1")
+    entries = read_table(tmp_path / "sys/class/infiniband/rocep1s0f1/ports/1")
     found = find_v2(entries, address)
     assert (found.index if found else None) == index
 
@@ -52,29 +52,29 @@ def test_f01_index_by_value_and_type(
 def test_f02_index_moves_between_reads(tmp_path: Path) -> None:
     port = tmp_path / "sys/class/infiniband/rocep1s0f1/ports/1"
     fake.add_device(tmp_path, "rocep1s0f1", "enp1s0f1np1", "0000:01:00.1", fake.table_of(A, 3))
-    before = find_v2(read_table(port)[0], A)
+    before = find_v2(read_table(port), A)
     (port / "gid_attrs/types/3").unlink()
     (port / "gid_attrs/types/3").symlink_to(fake.EINVAL_FILE)
     (port / "gid_attrs/types/4").unlink()
     fake.put(port / "gids/3", fake.ZERO)
     fake.put(port / "gids/4", mapped(A))
     fake.put(port / "gid_attrs/types/4", fake.V2)
-    after = find_v2(read_table(port)[0], A)
+    after = find_v2(read_table(port), A)
     assert (before and before.index, after and after.index) == (3, 4)
 
 
 def test_empty_slots_are_left_out_and_owners_kept_in_order(tmp_path: Path) -> None:
     fake.add_device(tmp_path, "rocep1s0f1", "enp1s0f1np1", "0000:01:00.1", fake.table_of(A, 7), slots=255)
-    entries, owners = read_table(tmp_path / "sys/class/infiniband/rocep1s0f1/ports/1")
+    entries = read_table(tmp_path / "sys/class/infiniband/rocep1s0f1/ports/1")
     assert [entry.index for entry in entries] == [0, 1, 6, 7]
-    assert owners == ["enp1s0f1np1"] * 4
+    assert [entry.netdev for entry in entries] == ["enp1s0f1np1"] * 4
 
 
 def test_slot_that_is_emptied_while_being_read_hides_no_other(tmp_path: Path) -> None:
     fake.add_device(tmp_path, "rocep1s0f1", "enp1s0f1np1", "0000:01:00.1", fake.table_of(A, 5))
     port = tmp_path / "sys/class/infiniband/rocep1s0f1/ports/1"
     fake.put(port / "gids/2", mapped(B))
-    found = find_v2(read_table(port)[0], A)
+    found = find_v2(read_table(port), A)
     assert found and found.index == 5
 
 

@@ -45,6 +45,7 @@ def test_device_survives_its_own_report(tmp_path: Path) -> None:
         "index": 3,
         "gid": "0000:0000:0000:0000:0000:ffff:c633:6401",
         "type": "RoCE v2",
+        "netdev": "enp1s0f1np1",
     }
 
 

@@ -17,15 +17,19 @@ ROCE_V2 = "RoCE v2"
 
 @dataclass(frozen=True)
 class Gid:
-    """One filled entry of a GID table. `gid` is 8 groups of 4 hex digits, `type` the kernel's own word."""
+    """One filled entry of a GID table. `gid` is 8 groups of 4 hex digits, `type` the kernel's own word.
+
+    `netdev` is the port that it belongs to: the device's own, or a VLAN on it; empty where not told.
+    """
 
     index: int
     gid: str
     type: str
+    netdev: str = ""
 
     def as_dict(self) -> dict[str, object]:
         """Return the entry as the agent reports it."""
-        return {"index": self.index, "gid": self.gid, "type": self.type}
+        return {"index": self.index, "gid": self.gid, "type": self.type, "netdev": self.netdev}
 
 
 def mapped(address: str) -> str:
@@ -49,14 +53,12 @@ def describe(table: Iterable[Gid]) -> str:
     return ", ".join(words) or "empty"
 
 
-def read_table(port: Path) -> tuple[list[Gid], list[str]]:
-    """Read the GID table of a port directory (`.../ports/1`).
+def read_table(port: Path) -> list[Gid]:
+    """Read the filled entries of a port directory's GID table (`.../ports/1`), in index order.
 
-    Returns the filled entries in index order, and the netdevs they belong to in the same order. Each
-    slot's `gids/N` is read (holes are normal, so no early stop); `types` and `ndevs` only of filled ones.
+    Each slot's `gids/N` is read (holes are normal, so no early stop), `types` and `ndevs` of filled ones.
     """
     table: list[Gid] = []
-    netdevs: list[str] = []
     types, ndevs = f"{port}/gid_attrs/types", f"{port}/gid_attrs/ndevs"
     for index in sorted(int(name) for name in names(port / "gids") if name.isdigit()):
         value = read_attr(f"{port}/gids/{index}")
@@ -65,9 +67,8 @@ def read_table(port: Path) -> tuple[list[Gid], list[str]]:
         kind = read_attr(f"{types}/{index}")
         if kind is None:
             continue
-        table.append(Gid(index, value, kind))
-        netdevs.append(read_attr(f"{ndevs}/{index}") or "")
-    return table, netdevs
+        table.append(Gid(index, value, kind, read_attr(f"{ndevs}/{index}") or ""))
+    return table
 
 
 def _value(gid: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ class Device:
     speed: int | None
     addresses: tuple[str, ...] = ()
     gids: tuple[Gid, ...] = ()
+    mac: str = ""
 
     @property
     def up(self) -> bool:
@@ -39,14 +40,15 @@ class Device:
         return {name: getattr(self, name) for name in _PLAIN} | {
             "addresses": list(self.addresses),
             "gids": [entry.as_dict() for entry in self.gids],
+            "mac": self.mac,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Device:
         """Build a device from what an agent reported (KeyError when a field is missing)."""
         fields = {name: data[name] for name in _PLAIN}
-        gids = tuple(Gid(entry["index"], entry["gid"], entry["type"]) for entry in data["gids"])
-        return cls(**fields, addresses=tuple(data["addresses"]), gids=gids)
+        gids = tuple(Gid(one["index"], one["gid"], one["type"], one["netdev"]) for one in data["gids"])
+        return cls(**fields, addresses=tuple(data["addresses"]), gids=gids, mac=data["mac"])
 
 
 def read_devices(
@@ -58,20 +60,37 @@ def read_devices(
     port, or with an InfiniBand link layer, is none of ours.
     """
     known = read_addresses() if addresses is None else addresses
-    found = (_read_device(root, hca, known) for hca in names(root / "sys/class/infiniband"))
-    return sorted((device for device in found if device), key=lambda device: (device.pci, device.hca))
+    found = (read_device(root, hca, known) for hca in device_names(root))
+    return in_order(device for device in found if device)
 
 
-def _read_device(root: Path, hca: str, addresses: Mapping[str, Sequence[str]]) -> Device | None:
-    base = root / "sys/class/infiniband" / hca
-    ports = sorted((name for name in names(base / "ports") if name.isdigit()), key=int)
-    if not ports:
+def device_names(root: Path = Path("/")) -> list[str]:
+    """Return the names of all RDMA devices, sorted; not all of them are RoCE devices with a port."""
+    return names(root / "sys/class/infiniband")
+
+
+def in_order(devices: Iterable[Device]) -> list[Device]:
+    """Sort devices by their PCI addresses."""
+    return sorted(devices, key=lambda device: (device.pci, device.hca))
+
+
+def port_folder(root: Path, hca: str) -> Path | None:
+    """Return the folder of a device's port; its only one: adapters with several show a device for each."""
+    base = root / "sys/class/infiniband" / hca / "ports"
+    ports = sorted((name for name in names(base) if name.isdigit()), key=int)
+    return base / ports[0] if ports else None
+
+
+def read_device(root: Path, hca: str, addresses: Mapping[str, Sequence[str]]) -> Device | None:
+    """Read one RoCE device; None when it has no network port, or is none (any more).
+
+    Raises OSError when one of its files cannot be read.
+    """
+    base, port = root / "sys/class/infiniband" / hca, port_folder(root, hca)
+    if port is None or read_attr(port / "link_layer") not in (None, "Ethernet"):
         return None
-    port = base / "ports" / ports[0]
-    if read_attr(port / "link_layer") not in (None, "Ethernet"):
-        return None
-    table, owners = read_table(port)
-    netdev = _netdev_of(root, hca, owners)
+    table = read_table(port)
+    netdev = _netdev_of(root, hca, [entry.netdev for entry in table])
     if netdev is None:
         return None
     return Device(
@@ -85,6 +104,7 @@ def _read_device(root: Path, hca: str, addresses: Mapping[str, Sequence[str]]) -
         speed=netdev.speed,
         addresses=tuple(addresses.get(netdev.name, ())),
         gids=tuple(table),
+        mac=netdev.mac,
     )
 
 
@@ -94,8 +114,10 @@ def _netdev_of(root: Path, hca: str, owners: Sequence[str]) -> Netdev | None:
     for name in owners:
         if name and (netdev := read_netdev(name, root)):
             return netdev
-    for name in names(root / "sys/class/infiniband" / hca / "device/net"):
-        if netdev := read_netdev(name, root):
+    base = root / "sys/class/infiniband" / hca
+    # A software device (rdma_rxe) has no PCI function, and names the port on which it was made.
+    for name in [*names(base / "device/net"), read_attr(base / "parent") or ""]:
+        if name and (netdev := read_netdev(name, root)):
             return netdev
     for name in netdev_names(root):
         if hca in names(root / "sys/class/net" / name / "device/infiniband"):
