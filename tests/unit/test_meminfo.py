@@ -18,6 +18,14 @@ def test_memory_is_in_gib(tmp_path: Path) -> None:
     assert memory.free_gib == 1.0
 
 
+def test_f21_contiguous_memory_is_in_kb_and_may_be_unknown(tmp_path: Path) -> None:
+    fake.put(tmp_path / "proc/meminfo", f"{TEXT}CmaTotal:       0 kB\nCmaFree:   940604 kB\n")
+    memory = read_memory(tmp_path)
+    assert (memory.cma_total_kb, memory.cma_free_kb) == (0, 940604)
+    fake.put(tmp_path / "proc/meminfo", TEXT)
+    assert read_memory(tmp_path).cma_free_kb is None
+
+
 def test_counts_and_odd_lines_do_not_disturb() -> None:
     assert parse_meminfo(TEXT + "nonsense\n: 3\n")["HugePages_Total"] == 0
 

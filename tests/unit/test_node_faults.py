@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils.node_faults import faults, rank_runs
+from ansible_collections.twinserve.pair.plugins.module_utils.node_faults import (
+    faults,
+    rank_runs,
+    warnings,
+)
 
 SETTINGS: dict[str, Any] = {
     "release": "v1.1",
@@ -35,6 +39,8 @@ def node(**changes: Any) -> dict[str, Any]:
         "docker": {"store_path": "/var/lib/docker"},
         "gpu": {"names": ["NVIDIA GB10"], "processes": {}},
         "memory": {"available_gib": 118.4},
+        "infiniband": ["rdma_cm", "uverbs0"],
+        "kernel": "7.0.0-1019-nvidia",
         "host_key": "ssh-ed25519 K",
         "image": {"content": "sha256:1"},
         "hf": {"home": "/w", "snapshots": {MODEL: {"complete": True}, DRAFTER: {"complete": True}}},
@@ -114,6 +120,37 @@ def test_c10_a_driver_out_of_step_needs_a_reboot() -> None:
     reason = "nvidia-smi: Failed to initialize NVML: Driver/library version mismatch NVML library version: 5"
     (fault,) = found(gpu=None, errors={"gpu": reason})
     assert fault.startswith("worker: NVIDIA driver and libraries differ (upgrade without reboot): reboot it")
+
+
+@pytest.mark.parametrize("files", [[], None, ["rdma_cm"]])
+def test_f22_without_the_devices_files_a_rank_would_go_over_tcp(files: list[str] | None) -> None:
+    assert found(infiniband=files) == ["worker has no /dev/infiniband: RDMA modules not loaded"]
+    assert found(infiniband=["uverbs0"]) == []
+
+
+@pytest.mark.parametrize(
+    ("total", "free", "warned"),
+    [
+        (0, 940604, True),
+        (940603, 940604, True),
+        (940604, 940604, False),
+        (None, None, False),
+    ],
+)
+def test_f21_more_contiguous_memory_free_than_there_is(
+    total: int | None, free: int | None, warned: bool
+) -> None:
+    memory = {"available_gib": 118.4, "cma_total_kb": total, "cma_free_kb": free}
+    assert (
+        warnings(node(memory=memory), "worker")
+        == [
+            f"warn worker: CmaFree {free} kB exceeds CmaTotal {total} kB on 7.0.0-1019-nvidia: "
+            "RDMA registration is known to fail; boot with kho=off or the 6.17 kernel"
+        ]
+        * warned
+    )
+    assert found(memory=memory) == [], "a warning is no fault"
+    assert warnings(node(memory=None), "worker") == []
 
 
 def test_l15_too_little_memory_is_told_with_who_holds_it() -> None:

@@ -84,6 +84,13 @@ def test_of_the_users_keys_only_ours_are_read(tmp_path: Path) -> None:
     assert node_probe._our_keys(tmp_path / "absent") == []
 
 
+def test_f22_only_device_files_count(tmp_path: Path) -> None:
+    (tmp_path / "uverbs0").touch()
+    (tmp_path / "uverbs1").symlink_to("/dev/null")
+    assert node_probe.rdma_files(tmp_path) == ["uverbs1"]
+    assert node_probe.rdma_files(tmp_path / "absent") == []
+
+
 def test_the_runtime_that_is_current(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(managed_files, "RUNTIME", str(tmp_path))
     assert node_probe._runtime_version() is None

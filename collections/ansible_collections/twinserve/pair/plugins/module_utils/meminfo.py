@@ -10,11 +10,16 @@ _KIB_PER_GIB = 1024 * 1024
 
 @dataclass(frozen=True)
 class Memory:
-    """Memory in GiB. On a GB10 this is also the GPU's memory."""
+    """Memory in GiB. On a GB10 this is also the GPU's memory.
+
+    The contiguous area (CMA) is in kB, as the kernel counts it; None where the kernel has no such area.
+    """
 
     total_gib: float
     available_gib: float
     free_gib: float
+    cma_total_kb: int | None = None
+    cma_free_kb: int | None = None
 
     def as_dict(self) -> dict[str, float]:
         """Return total and available memory as the agent reports them."""
@@ -36,4 +41,4 @@ def read_memory(root: Path = Path("/")) -> Memory:
     """Read memory below `root`. Raises OSError or KeyError when the kernel's file lacks a figure."""
     values = parse_meminfo((root / "proc/meminfo").read_text(encoding="utf-8"))
     total, available, free = (values[name] / _KIB_PER_GIB for name in ("MemTotal", "MemAvailable", "MemFree"))
-    return Memory(total, available, free)
+    return Memory(total, available, free, values.get("CmaTotal"), values.get("CmaFree"))

@@ -31,7 +31,20 @@ def faults(
     # A pair that serves has its memory: what counts before a start would stop a healthy one.
     if not rank_runs(node):
         found += [_memory(node, settings, release), *_ports(node, settings, rank)]
-    return [f"{name}: {fault}" for fault in found if fault]
+    return [*_rdma(node, name), *(f"{name}: {fault}" for fault in found if fault)]
+
+
+def warnings(node: Mapping[str, Any], name: str) -> list[str]:
+    """What does not keep a node from being a rank, and is known to end badly."""
+    memory = node.get("memory") or {}
+    total, free = memory.get("cma_total_kb"), memory.get("cma_free_kb")
+    # Kernel handover (KHO) gave away memory that it does not own.
+    if total is None or free is None or free <= total:
+        return []
+    return [
+        f"warn {name}: CmaFree {free} kB exceeds CmaTotal {total} kB on {node['kernel']}: RDMA registration "
+        "is known to fail; boot with kho=off or the 6.17 kernel"
+    ]
 
 
 def rank_runs(node: Mapping[str, Any]) -> bool:
@@ -44,6 +57,13 @@ def _unread(node: Mapping[str, Any]) -> list[str]:
     needed = {"network": "network", "devices": "RDMA devices", "hf": "model cache", "memory": "memory"}
     errors = node["errors"]
     return [f"the {title} cannot be read: {errors[part]}" for part, title in needed.items() if part in errors]
+
+
+def _rdma(node: Mapping[str, Any], name: str) -> list[str]:
+    """The container gets these files; without them NCCL would go over TCP and say nothing."""
+    if any(file.startswith("uverbs") for file in node["infiniband"] or []):
+        return []
+    return [f"{name} has no /dev/infiniband: RDMA modules not loaded"]
 
 
 def _ports(node: Mapping[str, Any], settings: Mapping[str, Any], rank: int) -> list[str]:

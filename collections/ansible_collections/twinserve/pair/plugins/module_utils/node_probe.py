@@ -17,6 +17,8 @@ from . import (
     gpus,
     hf_cache,
     images,
+    kernel_files,
+    key_files,
     listeners,
     login_user,
     managed_files,
@@ -48,6 +50,7 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
         "hf": lambda: _hf(user, wanted),
         "memory": lambda: asdict(meminfo.read_memory()),
         "devices": lambda: [device.as_dict() for device in sysfs.read_devices()],
+        "infiniband": rdma_files,
         "network": network_owner.read_network,
         "docker": lambda: asdict(images.read_docker()),
         "image": lambda: _image(wanted.image or _planned_image()),
@@ -131,6 +134,11 @@ def _free(path: Path) -> dict[str, Any]:
         path = path.parent
     usage = shutil.disk_usage(path)
     return {"path": str(path), "device": os.stat(path).st_dev, "free_gb": round(usage.free / 1e9, 1)}  # noqa: PTH116
+
+
+def rdma_files(folder: Path = Path("/dev/infiniband")) -> list[str]:
+    """Names of the device files by which programs reach the RDMA devices; none without the modules."""
+    return [name for name in kernel_files.names(folder) if (folder / name).is_char_device()]
 
 
 def _has_user(name: str) -> bool:
