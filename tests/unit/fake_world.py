@@ -57,6 +57,7 @@ PAIR: dict[str, Any] = {
             {"pattern": "different settings", "cure": "run serve.yml", "refusal": True},
             {"pattern": "NCCL error 2", "cure": "set split: false"},
         ],
+        "alarms": [],
     },
     "refit_append": ["--context", "{window}"],
     "retry_env": {"TF_GLM_HC_SPLIT": "0", "TF_GLM_PREFILL_OVERLAP": "0"},

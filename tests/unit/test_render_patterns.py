@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from engine_data import PRODUCT
+from ansible_collections.twinserve.pair.plugins.module_utils.render import pair_config
+from engine_data import NODES, PRODUCT, plans, settings
 
 RELEASE = PRODUCT.release("v1.1")
 
@@ -57,6 +58,10 @@ FAILURES = [
         "plans",
     ),
     ("RuntimeError: NCCL error 2: unhandled system error", "split: false"),
+    (
+        "NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory",
+        "RDMA registration is known to fail; boot with kho=off or the 6.17 kernel",
+    ),
     ("RuntimeError: NCCL error 6: remote process exited", "fabric"),
     ("RuntimeError: RoCE all-gather failed (sequence 4, peer 1, hca rocep1s0f0)", "cable"),
     ("tensorfold serve: error: unrecognized arguments: --contxt 4096", "extra_args"),
@@ -67,3 +72,34 @@ FAILURES = [
 def test_a_known_failure_comes_with_its_cure(line: str, cure: str) -> None:
     found = next(entry for entry in RELEASE["failures"] if re.search(entry["pattern"], line))
     assert cure in found["cure"]
+
+
+def test_f21_the_kernel_is_told_before_the_general_nccl_error() -> None:
+    patterns = [entry["pattern"] for entry in RELEASE["failures"]]
+    (kernel,) = [n for n, entry in enumerate(RELEASE["failures"]) if "kho=off" in entry["cure"]]
+    general = next(n for n, pattern in enumerate(patterns) if re.search(pattern, "NCCL error 2: unhandled"))
+    assert kernel < general
+    assert RELEASE["failures"][kernel]["refusal"]
+
+
+@pytest.mark.parametrize(
+    ("line", "alarmed"),
+    [
+        ("spark-b:1:7 [0] NCCL INFO NET/Socket : Using [0]enp1s0f1np1:198.51.100.2<0>", True),
+        ("NCCL INFO Channel 00/0 : 1[0] -> 0[0] [send] via NET/Socket/0", True),
+        ("NCCL INFO Using network Socket", True),
+        ("NCCL INFO NET/IB : Using [0]rocep1s0f1:1/RoCE [RO]; OOB enp1s0f1np1:198.51.100.2<0>", False),
+        ("NCCL INFO Bootstrap: Using enp1s0f1np1:198.51.100.2<0>", False),
+    ],
+)
+def test_f22_nccl_says_what_it_runs_over(line: str, alarmed: bool) -> None:
+    (rule,) = RELEASE["alarms"]
+    assert bool(re.search(rule["pattern"], line)) is alarmed
+    assert rule["says"].replace("{rank}", "1") == "rank 1 uses TCP, not RoCE"
+
+
+@pytest.mark.parametrize(("level", "count"), [(None, 0), ("INFO", 1)])
+def test_f22_ranks_are_listened_to_only_where_nccl_talks(level: str | None, count: int) -> None:
+    own = settings(nccl_debug=level) if level else settings()
+    config = pair_config(plans(), own, RELEASE, NODES)
+    assert len(config["patterns"]["alarms"]) == count

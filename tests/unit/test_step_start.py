@@ -8,7 +8,7 @@ import fake_pair
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.client import ClientError
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.smoke import Reply
-from fake_world import Start, World
+from fake_world import PAIR, Start, World
 
 NCCL = Start(dies=5, log=("loading", "RuntimeError: NCCL error 2: unhandled system error"))
 REFUSAL = (
@@ -111,6 +111,64 @@ def test_l12_third_nccl_failure_counts_as_a_restart() -> None:
     assert len(document["restarts"]) == 1
     assert "set split: false" in document["last_error"]
     assert world.ranks[0].links[3]["env"] == {}
+
+
+def test_f21_a_kernel_that_cannot_register_memory_is_not_tried_again() -> None:
+    line = "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"
+    told = {"pattern": "ibv_reg_mr_iova2", "cure": "boot with kho=off or the 6.17 kernel", "refusal": True}
+    world = World(patterns=PAIR["patterns"] | {"failures": [*PAIR["patterns"]["failures"], told]})
+    world.ranks[1].script = [Start(dies=5, log=(line, "RuntimeError: NCCL error 2: unhandled system error"))]
+    document = world.until("down")
+    assert len(world.ranks[0].links) == 1
+    assert f"{line}; boot with kho=off or the 6.17 kernel" in document["detail"]
+    assert document["restarts"] == []
+
+
+TCP = "spark-b:1:7 [0] NCCL INFO NET/Socket : Using [0]enp1s0f0np0:198.51.100.2<0>"
+
+
+def listening() -> World:
+    """A pair whose ranks are listened to while they load."""
+    alarm = {
+        "pattern": "NET/Socket",
+        "says": "rank {rank} uses TCP, not RoCE",
+        "cure": "check /dev/infiniband",
+    }
+    return World(patterns=PAIR["patterns"] | {"alarms": [alarm]})
+
+
+@pytest.mark.parametrize("load_time", [0.0, 60.0])
+def test_f22_a_rank_that_went_over_tcp_ends_the_start_before_anybody_is_served(load_time: float) -> None:
+    world = listening()
+    world.api.load_time = load_time
+    world.ranks[1].script = [Start(log=(TCP, "loading"))]
+    document = world.until("down")
+    assert document["detail"] == f"rank 1 uses TCP, not RoCE: {TCP}; check /dev/infiniband"
+    assert "serving" not in world.states()
+    assert [len(rank.links) for rank in world.ranks] == [1, 1], "no second start"
+    assert [rank.container for rank in world.ranks] == [None, None]
+    assert document["restarts"] == []
+
+
+def test_f22_a_rank_that_died_of_it_is_told_so_too() -> None:
+    world = listening()
+    world.ranks[0].script = [Start(dies=5, log=(TCP, "RuntimeError: NCCL error 2: unhandled system error"))]
+    world.ranks[1].script = [Start(log=(TCP,))]
+    document = world.until("down")
+    assert document["detail"].startswith("rank 0 uses TCP, not RoCE; rank 1 uses TCP, not RoCE: ")
+    assert len(world.ranks[0].links) == 1
+
+
+def test_f22_a_healthy_line_disturbs_nothing_and_without_alarms_no_log_is_fetched() -> None:
+    world = listening()
+    world.ranks[1].script = [
+        Start(log=("NCCL INFO NET/IB : Using [0]rocep1s0f0:1/RoCE [RO]; OOB enp1s0f0np0",))
+    ]
+    world.until("serving")
+    assert "logs" in world.ranks[1].calls
+    quiet = World()
+    quiet.until("serving")
+    assert "logs" not in quiet.ranks[1].calls
 
 
 def test_l02_rank_that_dies_while_loading_ends_the_attempt_for_both() -> None:

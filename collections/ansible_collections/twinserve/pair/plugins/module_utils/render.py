@@ -191,7 +191,7 @@ def pair_config(
             )
         },
         "restart_window": release["restart_window"],
-        "patterns": _patterns(release),
+        "patterns": _patterns(release, settings),
         "refit_append": release["refit"]["append"],
         "retry_env": _retry_env(release, plans[0]["env"]),
         "smoke": release["smoke"],
@@ -218,12 +218,18 @@ def _start_order(count: int, order: str) -> list[int]:
     return [*workers, 0] if order == "workers_first" else [0, *workers]
 
 
-def _patterns(release: Mapping[str, Any]) -> dict[str, Any]:
+def _patterns(release: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    facts = Facts(settings)
     return {
         "refit": release["refit"]["pattern"],
         "retry": release["retry"]["patterns"],
         "progress": release["progress"],
         "failures": release["failures"],
+        "alarms": [
+            {name: rule[name] for name in ("pattern", "says", "cure")}
+            for rule in release.get("alarms", [])
+            if holds(rule.get("when"), facts)
+        ],
     }
 
 

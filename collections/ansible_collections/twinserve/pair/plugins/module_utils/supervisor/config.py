@@ -41,6 +41,15 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Alarm:
+    """A log line of a rank that would come up and serve badly; `says` has {rank} for its number."""
+
+    pattern: re.Pattern[str]
+    says: str
+    cure: str
+
+
+@dataclass(frozen=True)
 class Config:
     """The pair's configuration. All times in seconds."""
 
@@ -66,6 +75,7 @@ class Config:
     retry: tuple[re.Pattern[str], ...]
     progress: tuple[re.Pattern[str], ...]
     failures: tuple[Failure, ...]
+    alarms: tuple[Alarm, ...]
     refit_append: tuple[str, ...]
     retry_env: tuple[tuple[str, str], ...]
     smoke: Mapping[str, Any]
@@ -120,6 +130,10 @@ def parse_config(data: Mapping[str, Any]) -> Config:
         failures=tuple(
             Failure(re.compile(entry["pattern"]), entry["cure"], bool(entry.get("refusal")))
             for entry in patterns["failures"]
+        ),
+        alarms=tuple(
+            Alarm(re.compile(entry["pattern"]), entry["says"], entry["cure"])
+            for entry in patterns.get("alarms", ())
         ),
         refit_append=tuple(data["refit_append"]),
         retry_env=tuple(sorted(data["retry_env"].items())),

@@ -10,7 +10,7 @@ from .events import Action, Exit, Logs, Look, Probe, Report, Say, Stop
 from .memory import memory_back, overdue
 from .patience import AGAIN, again
 from .state import ApiView, Attempt, Canary, Moved, Phase, State, ask, enter
-from .verdict import Next, explain, judge, lines_of
+from .verdict import Next, alarm, explain, judge, lines_of
 
 # For patterns; people get the last of them.
 _LINES = 200
@@ -34,13 +34,16 @@ def fail(
     return moved, tuple(said)
 
 
-def refuse(state: State, why: str, now: float, keep: bool = False) -> Moved:
-    """Stay down: trying again cannot help. With `keep` the ranks are left for inspection."""
+def refuse(state: State, why: str, now: float, keep: bool = False, kill: bool = False) -> Moved:
+    """Stay down: trying again cannot help. With `keep` the ranks are left for inspection.
+
+    `kill`: they are loading, and would not hear a polite signal.
+    """
     said = (Say(state.epoch, f"down: {why}"),)
     changes: dict[str, Any] = {"reason": why, "last_error": why, "attempt": Attempt()}
     if keep:
         return enter(state, Phase.DOWN, now, left_running=True, **changes), said
-    return enter(state, Phase.HALT, now, after=Phase.DOWN, **changes), said
+    return enter(state, Phase.HALT, now, after=Phase.DOWN, kill=state.kill or kill, **changes), said
 
 
 def collect(state: State, now: float) -> Moved:
@@ -123,6 +126,9 @@ def _decide(state: State, now: float) -> Moved:
     said += [Say(state.epoch, f"rank {rank}: no log: {why}") for rank, why in sorted(state.problems.items())]
     lines = lines_of(state.answers, state.culprit)
     if state.early:
+        if heard := alarm(state.answers, state.config):
+            state, more = refuse(state, heard, now)
+            return state, (*said, *more)
         codes = [view.exit_code for view in state.ranks]
         verdict = judge(state.failure, lines, codes, state.config, state.attempt)
         said.append(Say(state.epoch, verdict.reason))

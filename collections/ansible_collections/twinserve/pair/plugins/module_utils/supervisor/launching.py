@@ -7,12 +7,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from .ending import fail, refuse
-from .events import Action, Ask, Look, Probe, Say, Start
+from .events import Action, Ask, Logs, Look, Probe, Say, Start
 from .observe import has_ended
 from .state import ApiView, Canary, Moved, Phase, RankView, State, ask, enter, title, with_rank
+from .verdict import alarm
 
 _PROBE_EVERY = 1.0
 _LOOK_EVERY = 0.5
+_LISTEN_EVERY = 10.0
+# NCCL says within its first few hundred lines what it runs over.
+_LINES = 2000
 _MISSES = 3
 _SMOKE_TIMEOUT = 180.0
 # However much progress there is: no start takes so many times the wait_timeout.
@@ -42,9 +46,11 @@ def load(state: State, now: float) -> Moved:
     """Wait for the server, with both eyes on the ranks. The limit counts from the last sign of progress."""
     if dead := _dead(state):
         return fail(state, f"{dead[1]} before the server was ready", now, True, dead[0])
+    if state.api.model and state.adopted:
+        return enter(state, Phase.SERVE, now), ()
+    if heard := alarm(state.answers, state.config):
+        return refuse(state, heard, now, kill=True)
     if state.api.model:
-        if state.adopted:
-            return enter(state, Phase.SERVE, now), ()
         return enter(state, Phase.SMOKE, now), ()
     quiet, waited = now - state.progress_at, now - state.phase_at
     if quiet > state.config.wait_timeout or waited > _CAP * state.config.wait_timeout:
@@ -54,15 +60,20 @@ def load(state: State, now: float) -> Moved:
         return refuse(state, text, now, keep=True)
     state, probes = _probe_all(state, now, _PROBE_EVERY)
     state, looks = ask(state, Look(state.epoch), now, _LOOK_EVERY)
-    return state, (*probes, *looks)
+    state, logs = _listen(state, now)
+    return state, (*probes, *looks, *logs)
 
 
 def smoke(state: State, now: float) -> Moved:
     """Ask for a tiny completion: a model that answers nonsense must not serve."""
     if dead := _dead(state):
         return fail(state, f"{dead[1]} before the server was ready", now, True, dead[0])
+    if heard := alarm(state.answers, state.config):
+        return refuse(state, heard, now)
     canary = state.canary
-    if canary.ended is not None and canary.ended >= state.phase_at:
+    # Also a start that was too quick to be listened to has said by now what it runs over.
+    known = not state.config.alarms or len(state.answers) == len(state.ranks)
+    if known and canary.ended is not None and canary.ended >= state.phase_at:
         if canary.ok:
             return enter(state, Phase.SERVE, now, vital_at=now), ()
         if canary.hopeless:
@@ -71,9 +82,12 @@ def smoke(state: State, now: float) -> Moved:
             return fail(state, f"smoke test: {canary.detail}", now)
         # Busy: somebody was faster. Ask again.
         state = replace(state, canary=replace(canary, ended=None))
-    state, asked = ask(state, Ask(state.epoch, state.api.model or "", _SMOKE_TIMEOUT), now, _PROBE_EVERY)
+    asked: tuple[Action, ...] = ()
+    if canary.ended is None or canary.ended < state.phase_at:
+        state, asked = ask(state, Ask(state.epoch, state.api.model or "", _SMOKE_TIMEOUT), now, _PROBE_EVERY)
     state, probes = _probe_all(state, now, _PROBE_EVERY)
-    return state, (*asked, *probes)
+    state, logs = _listen(state, now)
+    return state, (*asked, *probes, *logs)
 
 
 def _dead(state: State) -> tuple[int, str] | None:
@@ -93,6 +107,15 @@ def _probe_all(state: State, now: float, every: float) -> Moved:
     asked: list[Action] = []
     for view in state.ranks:
         state, more = ask(state, Probe(state.epoch, view.rank), now, every)
+        asked += more
+    return state, tuple(asked)
+
+
+def _listen(state: State, now: float) -> Moved:
+    """Fetch what the ranks print, where there are lines that must not be among it."""
+    asked: list[Action] = []
+    for view in state.ranks if state.config.alarms and not state.adopted else ():
+        state, more = ask(state, Logs(state.epoch, view.rank, _LINES), now, _LISTEN_EVERY)
         asked += more
     return state, tuple(asked)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from .config import Config
+from .config import Config, Failure
 from .state import Attempt
 
 _USAGE = 2
@@ -36,13 +36,26 @@ def judge(
     """Judge a start that failed before the server was ready, by the ranks' lines (see `lines_of`)."""
     if config.refit and (found := _first(config.refit, lines)):
         return _refit(reason, found, config, attempt)
+    # Before the retries: their line may be the mere consequence of one that no other start avoids.
+    for failure in config.failures:
+        if failure.refusal and (found := _first(failure.pattern, lines)):
+            return Verdict(Next.REFUSED, _cured(reason, found, failure), Attempt())
     for pattern in config.retry:
         if found := _first(pattern, lines):
             return _retry(explain(reason, lines, config), found.group(0), config, attempt)
-    refused = _USAGE in codes or any(
-        failure.refusal and _first(failure.pattern, lines) for failure in config.failures
-    )
-    return Verdict(Next.REFUSED if refused else Next.RESTART, explain(reason, lines, config), Attempt())
+    following = Next.REFUSED if _USAGE in codes else Next.RESTART
+    return Verdict(following, explain(reason, lines, config), Attempt())
+
+
+def alarm(logs: Mapping[int, str], config: Config) -> str | None:
+    """Say what is wrong with ranks that run: a line which must not be there, who printed it, its cure."""
+    for rule in config.alarms:
+        found = {rank: _first(rule.pattern, logs[rank].splitlines()) for rank in sorted(logs)}
+        lines = {rank: hit.string.strip() for rank, hit in found.items() if hit}
+        if lines:
+            said = "; ".join(rule.says.replace("{rank}", str(rank)) for rank in lines)
+            return f"{said}: {_clip(next(iter(lines.values())))}; {rule.cure}"
+    return None
 
 
 def lines_of(logs: Mapping[int, str], culprit: int | None) -> list[str]:
@@ -56,8 +69,12 @@ def explain(reason: str, lines: list[str], config: Config) -> str:
     for failure in config.failures:
         found = _first(failure.pattern, lines)
         if found:
-            return f"{reason}: {_clip(found.string)}; {failure.cure}"
+            return _cured(reason, found, failure)
     return f"{reason}: {_clip(lines[-1])}" if lines else reason
+
+
+def _cured(reason: str, found: re.Match[str], failure: Failure) -> str:
+    return f"{reason}: {_clip(found.string)}; {failure.cure}"
 
 
 def _refit(reason: str, found: re.Match[str], config: Config, attempt: Attempt) -> Verdict:
