@@ -286,7 +286,20 @@ def test_nccl_without_a_usable_device_goes_over_sockets_and_says_so(pair: Pair) 
 
 def test_nccl_names_the_devices_it_uses(pair: Pair) -> None:
     zero, _ = pair.up(env={"TF_GLM_COMM": "nccl", "NCCL_DEBUG": "INFO"})
-    assert "NCCL INFO NET/IB : Using rocep1s0f0:1/RoCE, roceP2p1s0f0:1/RoCE" in zero.log()
+    assert "NCCL INFO NET/IB : Using [0]rocep1s0f0:1/RoCE [1]roceP2p1s0f0:1/RoCE [RO]; OOB lo" in zero.log()
+    assert "NET/Socket" not in zero.log()
+
+
+def test_nccl_goes_over_tcp_on_the_rank_that_is_switched_and_says_so_where_it_talks(pair: Pair) -> None:
+    pair.machines[1].switch(nccl_over_tcp=True)
+    zero, one = pair.up(env={"NCCL_DEBUG": "INFO"})
+    assert "NCCL INFO NET/Socket : Using [0]lo" in one.log()
+    assert "NET/Socket" not in zero.log()
+
+
+def test_nccl_is_silent_unless_it_is_asked(pair: Pair) -> None:
+    zero, one = pair.up()
+    assert "NCCL INFO" not in zero.log() + one.log()
 
 
 def test_sigterm_to_a_serving_rank_0_is_clean_and_ends_rank_1_with_an_error(pair: Pair) -> None:

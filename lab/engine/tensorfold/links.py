@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,35 +33,53 @@ def start_nccl(settings: Settings, channel: Channel, switches: Switches, root: P
     theirs = channel.exchange({"nccl": found})["nccl"]
     if found or theirs:
         raise RuntimeError(found or theirs)
+    mine, error = ([], "switched off") if switches.get("nccl_over_tcp") else _rails(settings, root)
+    _say_network(settings.env, mine, error)
     if settings.comm == "roce":
         return []
-    return _nccl_rails(settings, channel, root)
+    return _nccl_rails(settings, channel, mine)
 
 
 def _injected_nccl(settings: Settings, switches: Switches) -> str | None:
     rule = switches.get("nccl_error")
     if isinstance(rule, dict) and rule.get("only_split") and not settings.split:
         return None
-    return SYSTEM_ERROR if switches.strike("nccl_error") is not None else None
+    struck = switches.strike("nccl_error")
+    if struck is None:
+        return None
+    if "warn" in struck and _debug(settings.env) in ("WARN", "INFO", "TRACE"):
+        print(f"NCCL WARN {struck['warn']}", flush=True)
+    return SYSTEM_ERROR
 
 
-def _nccl_rails(settings: Settings, channel: Channel, root: Path) -> list[Pair]:
-    """NCCL without a usable device goes over sockets and says so only in its own log."""
-    mine, error = _rails(settings, root)
+def _debug(env: Mapping[str, str]) -> str:
+    return env.get("NCCL_DEBUG", "").upper()
+
+
+def _say_network(env: Mapping[str, str], rails: list[Rail], error: str | None) -> None:
+    """What NCCL runs over, in its own log and nowhere else."""
+    if _debug(env) not in ("INFO", "TRACE"):
+        return
+    netdev = env.get("NCCL_SOCKET_IFNAME", "eth0")
+    if rails:
+        using = " ".join(f"[{number}]{rail.hca}:1/RoCE" for number, rail in enumerate(rails))
+        lines = [f"NET/IB : Using {using} [RO]; OOB {netdev}:{rails[0].address}<0>", "Using network IB"]
+    else:
+        lines = [f"NET/IB : No device found. {error or ''}".rstrip()]
+        lines += [f"NET/Socket : Using [0]{netdev}", "Using network Socket"]
+    for line in lines:
+        print(f"NCCL INFO {line}", flush=True)
+
+
+def _nccl_rails(settings: Settings, channel: Channel, mine: list[Rail]) -> list[Pair]:
+    """NCCL without a usable device on either rank goes over sockets."""
     theirs = channel.exchange({"rails": _plain(mine)})["rails"]
     if not mine or not theirs:
-        if settings.env.get("NCCL_DEBUG", "").upper() in ("INFO", "TRACE"):
-            print(f"NCCL INFO NET/IB : No device found. {error or ''}".rstrip(), flush=True)
-            print("NCCL INFO Using network Socket", flush=True)
         return []
     pairs = [Pair(a, Rail(**b)) for a, b in zip(mine, theirs, strict=False)]
     failed = _connect_all(settings.rank, pairs, channel)
     if failed:
         raise RuntimeError(f"{SYSTEM_ERROR} ({failed})")
-    if settings.env.get("NCCL_DEBUG", "").upper() in ("INFO", "TRACE"):
-        print(
-            f"NCCL INFO NET/IB : Using {', '.join(f'{pair.mine.hca}:1/RoCE' for pair in pairs)}", flush=True
-        )
     return pairs
 
 

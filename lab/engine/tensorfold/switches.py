@@ -19,6 +19,7 @@ DEFAULTS: dict[str, Any] = {
     "refuse_window": None,
     "hang_load": False,
     "nccl_error": None,
+    "nccl_over_tcp": False,
     "roce_error": None,
     "crash_at_start": None,
     "crash_after_ready_s": None,
