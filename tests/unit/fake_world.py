@@ -101,6 +101,7 @@ class FakeRank:
     calls: list[str] = field(default_factory=list)
     links: list[dict[str, Any]] = field(default_factory=list)
     dead_targets: set[str] = field(default_factory=set)
+    reached: list[list[dict[str, Any]]] = field(default_factory=list)
     gpu_gib: float | None = None
     available_gib: float = 110.0
     expected: list[dict[str, Any]] = field(default_factory=list)
@@ -178,6 +179,7 @@ class FakeRank:
         return "\n".join(self.log)
 
     def _reach(self, stdin: str) -> list[dict[str, Any]]:
+        self.reached.append(json.loads(stdin))
         return [
             {
                 "netdev": one["netdev"],
@@ -185,7 +187,7 @@ class FakeRank:
                 "ok": one["target"] not in self.dead_targets,
                 "detail": "none",
             }
-            for one in json.loads(stdin)
+            for one in self.reached[-1]
         ]
 
 

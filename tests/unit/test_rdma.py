@@ -19,7 +19,8 @@ from module_run import run_module
 ADDRESS = "198.51.100.1"
 LINK = {"addresses": [f"{ADDRESS}/24"], "unrouted": [], "mtu": 9000, "mac": "m", "up": True, "carrier": True}
 MAKER = {"service": "networkd", "profile": "p", "files": [], "lasting": True, "by_hand": []}
-NETWORK = {"links": {"enp1s0f1np1": LINK, "lo": LINK}, "makers": {"enp1s0f1np1": MAKER, "lo": MAKER}}
+# The second port has the same address: then a ping cannot tell the two apart.
+NETWORK = {"links": {"enp1s0f1np1": LINK, "eth0": LINK}, "makers": {"enp1s0f1np1": MAKER, "eth0": MAKER}}
 COUNTERS = {"symbol_error": 3, "packet_seq_err": 0}
 
 
@@ -56,6 +57,7 @@ def test_a_device_with_its_hardware(node: Path) -> None:
         "mtu": 9000,
         "speed": 200000,
         "addresses": ["198.51.100.1/24"],
+        "shares_subnet": True,
         "counters": COUNTERS,
         "pcie": {
             "width": 4,
@@ -89,7 +91,7 @@ def test_a_software_device_has_neither_pci_nor_a_speed(tmp_path: Path) -> None:
 def test_ports_name_their_device_and_who_configured_them(node: Path) -> None:
     assert rdma.read_rdma(node)["ports"] == [
         {"netdev": "enp1s0f1np1", "hca": "rocep1s0f1", **LINK, **MAKER},
-        {"netdev": "lo", "hca": None, **LINK, **MAKER},
+        {"netdev": "eth0", "hca": None, **LINK, **MAKER},
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import fake_pair
@@ -391,3 +392,31 @@ def test_smoke_test_that_fails_otherwise_is_a_failed_start() -> None:
     document = world.until("serving")
     assert len(document["restarts"]) == 1
     assert "smoke test: no answer within 180 s" in document["last_error"]
+
+
+def test_f10_twins_in_one_subnet_are_proved_by_arp_from_port_to_port() -> None:
+    world = World()
+    for rank, (device, address) in enumerate((("roceP2p1s0f1", "101"), ("roceP2p1s0f0", "102"))):
+        plain = f"198.51.100.{address}"
+        change = {"addresses": (f"{plain}/24",), "gids": fake_pair.gids(plain), "mac": f"twin{rank}"}
+        nodes = (fake_pair.head, fake_pair.worker)[rank](**{device: change})
+        world.ranks[rank].devices = [replace(one, shares_subnet=bool(one.addresses)) for one in nodes]
+    document = world.until("serving")
+    assert document["effective"]["rails"] == 2
+    twin = world.ranks[0].reached[-1][1]
+    assert twin == {
+        "netdev": "enP2p1s0f1np1",
+        "target": "198.51.100.102",
+        "mtu": 9000,
+        "arp_from": "198.51.100.101",
+        "mac": "twin1",
+    }
+
+
+def test_rails_in_subnets_of_their_own_are_proved_by_ping() -> None:
+    world = World()
+    world.until("serving")
+    assert [(one["target"], one["arp_from"]) for one in world.ranks[0].reached[-1]] == [
+        ("198.51.100.2", ""),
+        ("203.0.113.2", ""),
+    ]

@@ -34,7 +34,7 @@ class Pcie:
 
 
 def _coding(speed_gts: float) -> float:
-    """The share of bits for packets: 8 of 10, from 8 GT/s on 128 of 130, from 64 on 236 of a flit's 256 bytes."""
+    """The share of bits for packets: 8 of 10, from 8 GT/s on 128 of 130, from 64 on 236 bytes of 256."""
     if speed_gts <= 5:
         return 8 / 10
     return 128 / 130 if speed_gts < 64 else 236 / 256

@@ -11,7 +11,7 @@ from typing import Any
 class Endpoint:
     """One end of a rail. `address` is plain (no prefix); `mtu` in bytes.
 
-    Only an end of a rail that is not used may lack its address (empty) or its GID.
+    Only an end of a rail that is not used may lack its address (empty) or its GID. `shares_subnet`: see Device.
     """
 
     rank: int
@@ -21,6 +21,8 @@ class Endpoint:
     gid_index: int | None
     mtu: int
     pci: str
+    mac: str = ""
+    shares_subnet: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return what a rank is told about its own end."""

@@ -1,8 +1,8 @@
 """Rails of a pair: which RDMA device of each node faces which of the others. Pure, from the nodes' reports.
 
-Devices face each other when their ports have addresses in one subnet. The main rail is the one whose device
-on the head has the lowest PCI address; the second is its PCIe twin if there is a choice. Only ports with an
-RDMA device are looked at, so a LAN port is never a rail.
+Devices face each other as `neighbours` says. The main rail is the one whose device on the head has the
+lowest PCI address; the second is its PCIe twin if there is a choice. Only ports with an RDMA device are
+looked at, so a LAN port is never a rail.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import Any
 
 from .gids import describe, find_v2
 from .link import Endpoint, Link, Rail, Unused
+from .neighbours import facing, is_link_local, is_twin, neighbours, shared
 from .sysfs import Device
-
-_LINK_LOCAL = ipaddress.IPv4Network("169.254.0.0/16")
 
 
 @dataclass(frozen=True)
@@ -41,17 +40,24 @@ def rank_name(rank: int) -> str:
     return ("head", "worker")[rank] if rank < 2 else f"rank {rank}"
 
 
-def pair_rails(reports: Sequence[Sequence[Device]], wanted: str | int, max_rails: int, comm: str) -> Link:
+def pair_rails(
+    reports: Sequence[Sequence[Device]],
+    wanted: str | int,
+    max_rails: int,
+    comm: str,
+    mains: Sequence[str | None] = (),
+) -> Link:
     """Pair the devices that the ranks reported (in rank order) into rails.
 
-    `wanted` is `auto`, 1 or 2; `max_rails` what the engine can use; `comm` is `roce` or `nccl`. What keeps
-    the pair from being started is in `errors`, what only costs a rail in `warnings`.
+    `wanted` is `auto`, 1 or 2; `max_rails` what the engine can use; `comm` is `roce` or `nccl`; `mains` the
+    ports that make the main rail, by rank, where they are set. What keeps the pair from being started is in
+    `errors`, what only costs a rail in `warnings`.
     """
-    paired = _by_subnet(reports)
+    paired = _by_subnet(reports, mains)
     if not paired:
         seen = "; ".join(f"{rank_name(rank)}: {_seen(devices)}" for rank, devices in enumerate(reports))
-        return Link(errors=(f"no CX7 subnet shared by {_names(len(reports))} ({seen})",))
-    main, others = _main_first(paired)
+        return Link(errors=(f"no CX7 subnet shared by {rank_names(len(reports))} ({seen})",))
+    main, others = paired[0], paired[1:]
     if problem := _mtu_problem(0, main) or _gid_problem(main):
         return Link(errors=(problem,))
     rails, unused, warnings = [_rail(main)], [], list(_link_local_warning(main))
@@ -113,62 +119,24 @@ def _judge(link: Link, wanted: str | int, max_rails: int) -> Link:
     )
 
 
-def _by_subnet(reports: Sequence[Sequence[Device]]) -> list[_Ends]:
-    """Pair usable ends that are in each other's subnet; several in one subnet pair by their PCI order."""
-    usable = [_usable(rank, devices) for rank, devices in enumerate(reports)]
-    taken: set[tuple[int, str]] = set()
-    paired: list[_Ends] = []
-    for first in usable[0]:
-        ends = [first]
-        for others in usable[1:]:
-            partner = next(
-                (e for e in others if _same_subnet(first, e) and (e.rank, e.device.hca) not in taken), None
-            )
-            if partner:
-                ends.append(partner)
-        if len(ends) == len(reports) and (0, first.device.hca) not in taken:
-            taken.update((end.rank, end.device.hca) for end in ends)
-            paired.append(tuple(ends))
-    return paired
-
-
-def _usable(rank: int, devices: Sequence[Device]) -> list[_End]:
-    """Ends with an address on a live port: those that stay after a reboot first, then by PCI address."""
-    ends = [
-        _End(rank, device, ipaddress.IPv4Interface(address))
-        for device in sorted(devices, key=lambda device: (device.pci, device.hca))
-        for address in device.addresses
-        if device.up
+def _by_subnet(reports: Sequence[Sequence[Device]], mains: Sequence[str | None]) -> list[_Ends]:
+    """The devices that face each other, main rail first, each with the address by which it does."""
+    return [
+        tuple(
+            _End(rank, device, ipaddress.IPv4Interface(address))
+            for rank, (device, address) in enumerate(zip(devices, shared(devices) or (), strict=True))
+        )
+        for devices in facing(reports, mains=mains)
     ]
-    return sorted(ends, key=_is_link_local)
 
 
 def _is_link_local(end: _End) -> bool:
-    return end.address is not None and end.address.ip in _LINK_LOCAL
+    return end.address is not None and is_link_local(str(end.address))
 
 
 def _same_subnet(one: _End, other: _End) -> bool:
-    """Each must see the other as a neighbour: prefix lengths may differ between the ends of a rail."""
     a, b = one.address, other.address
-    return a is not None and b is not None and a.ip != b.ip and a.ip in b.network and b.ip in a.network
-
-
-def _main_first(paired: Sequence[_Ends]) -> tuple[_Ends, list[_Ends]]:
-    """Choose the main rail and order the others: its twin before the ports of another cable."""
-    ordered = sorted(
-        paired, key=lambda ends: (_is_link_local(ends[0]), ends[0].device.pci, ends[0].device.hca)
-    )
-    main = ordered[0]
-    others = sorted(ordered[1:], key=lambda ends: not is_twin(main[0].device, ends[0].device))
-    return main, others
-
-
-def is_twin(one: Device, other: Device) -> bool:
-    """One port of a card shows up in two PCIe domains, with the same tail (`f1np1`) in both names."""
-    tail = one.netdev.rpartition("s0")[2] if "s0" in one.netdev else None
-    same_function = one.pci.partition(":")[2] == other.pci.partition(":")[2]
-    same_tail = tail is not None and other.netdev.endswith(f"s0{tail}")
-    return one.pci != other.pci and (same_function or same_tail)
+    return a is not None and b is not None and neighbours(str(a), str(b))
 
 
 def _bare_twins(reports: Sequence[Sequence[Device]], main: _Ends) -> list[_Ends]:
@@ -230,7 +198,8 @@ def _endpoint(end: _End) -> Endpoint:
     if found is None:
         raise ValueError(f"{end.device.hca} has no RoCE v2 GID for {address}")
     device = end.device
-    return Endpoint(end.rank, device.netdev, device.hca, address, found.index, device.mtu, device.pci)
+    place = (end.rank, device.netdev, device.hca, address, found.index, device.mtu, device.pci)
+    return Endpoint(*place, mac=device.mac, shares_subnet=device.shares_subnet)
 
 
 def _seen_end(end: _End) -> Endpoint:
@@ -255,6 +224,7 @@ def _seen(devices: Sequence[Device]) -> str:
     return ", ".join(words) or "no RDMA device"
 
 
-def _names(count: int) -> str:
+def rank_names(count: int) -> str:
+    """All ranks in words: `head and worker`."""
     names = [rank_name(rank) for rank in range(count)]
     return f"{', '.join(names[:-1])} and {names[-1]}"

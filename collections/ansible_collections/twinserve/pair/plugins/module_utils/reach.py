@@ -1,25 +1,38 @@
-"""Proof that a rail carries full-size packets: one unfragmentable ping, bound to the port."""
+"""Proof that a rail carries full-size packets: several unfragmentable pings, bound to the port.
+
+Where two ports of a node are in one subnet, the kernel answers a ping through the first of them, whichever
+port it came in by; there an ARP request is sent, which is answered on the port that it reaches.
+"""
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from . import arp
+
 # IPv4 and ICMP headers: what a ping of the MTU's size cannot carry as payload.
 _HEADERS = 28
-_ATTEMPTS = 2
+# Packets of a try, seconds between them, and tries.
+COUNT, _EVERY, _ATTEMPTS = 5, 0.1, 2
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where to send, from which port, and the port's MTU in bytes."""
+    """Where to send, from which port, and the port's MTU in bytes.
+
+    `arp_from` is the port's own address where ping cannot judge; `mac` is then the port that must answer.
+    """
 
     netdev: str
     target: str
     mtu: int
+    arp_from: str = ""
+    mac: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,20 +50,22 @@ class Reached:
 
 
 Ping = Callable[[Sequence[str]], tuple[int, str]]
+Arp = Callable[[arp.Question, int, float], arp.Answer]
 
 
 def ping_argv(target: Target) -> list[str]:
     """Return the command. Bound to the port: by address, twins in one subnet would answer for each other."""
-    size = target.mtu - _HEADERS
-    options = ["-M", "do", "-s", str(size), "-c", "1", "-W", "1", "-n", "-I", target.netdev]
-    return ["ping", *options, target.target]
+    size, count = str(target.mtu - _HEADERS), ["-c", str(COUNT), "-i", str(_EVERY)]
+    return ["ping", "-M", "do", "-s", size, *count, "-W", "1", "-n", "-I", target.netdev, target.target]
 
 
 def parse_ping(target: Target, code: int, text: str) -> Reached:
-    """Judge ping's answer: its exit code decides, its text says why."""
-    size = target.mtu - _HEADERS
-    if code == 0:
-        return Reached(target.netdev, target.target, True, f"{size} bytes unfragmented")
+    """Judge ping's answer: every packet must have been answered; its text says why one was not."""
+    size = f"{target.mtu - _HEADERS} bytes unfragmented"
+    counted = re.search(r"(\d+) received", text)
+    answered = int(counted[1]) if counted else 0
+    if code == 0 and answered >= COUNT:
+        return Reached(target.netdev, target.target, True, size)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     known = (
         "message too long",
@@ -61,25 +76,45 @@ def parse_ping(target: Target, code: int, text: str) -> Reached:
         "bind",
         "SO_BINDTODEVICE",
     )
-    reason = next((line for line in lines if any(word in line for word in known)), "no answer within 1 s")
-    return Reached(target.netdev, target.target, False, f"{size} bytes unfragmented: {reason}")
+    reason = next((line for line in lines if any(word in line for word in known)), _shortfall(answered))
+    return Reached(target.netdev, target.target, False, f"{size}: {reason}")
 
 
-def reach(targets: Sequence[Target], ping: Ping | None = None) -> list[Reached]:
-    """Ping all targets at once, each at most twice: the first packet of a fresh link may be lost."""
+def judge_arp(target: Target, answer: arp.Answer) -> Reached:
+    """Judge what came back for full-size ARP requests."""
+    size = f"{target.mtu} bytes by ARP"
+    if answer.count >= COUNT:
+        return Reached(target.netdev, target.target, True, size)
+    return Reached(
+        target.netdev, target.target, False, f"{size}: {answer.problem or _shortfall(answer.count)}"
+    )
+
+
+def _shortfall(answered: int) -> str:
+    return f"{answered} of {COUNT} packets answered" if answered else "no answer within 1 s"
+
+
+def reach(targets: Sequence[Target], ping: Ping | None = None, ask: Arp | None = None) -> list[Reached]:
+    """Try all targets at once, each at most twice: the first packets of a fresh link may be lost."""
     if not targets:
         return []
-    send = ping or _ping
     with ThreadPoolExecutor(max_workers=len(targets)) as pool:
-        return list(pool.map(lambda target: _one(target, send), targets))
+        return list(pool.map(lambda target: _one(target, ping or _ping, ask or arp.ask), targets))
 
 
-def _one(target: Target, ping: Ping) -> Reached:
-    result = parse_ping(target, *ping(ping_argv(target)))
+def _one(target: Target, ping: Ping, ask: Arp) -> Reached:
+    result = _try(target, ping, ask)
     for _ in range(_ATTEMPTS - 1):
         if not result.ok:
-            result = parse_ping(target, *ping(ping_argv(target)))
+            result = _try(target, ping, ask)
     return result
+
+
+def _try(target: Target, ping: Ping, ask: Arp) -> Reached:
+    if not target.arp_from:
+        return parse_ping(target, *ping(ping_argv(target)))
+    question = arp.Question(target.netdev, target.arp_from, target.target, target.mtu, target.mac)
+    return judge_arp(target, ask(question, COUNT, _EVERY))
 
 
 def _ping(argv: Sequence[str]) -> tuple[int, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +12,16 @@ from .gids import Gid, read_table
 from .kernel_files import link_name, names, read_attr
 from .netdevs import Netdev, netdev_names, read_addresses, read_netdev
 
-_PLAIN = ("hca", "netdev", "pci", "state", "operstate", "carrier", "mtu", "speed")
+_PLAIN = ("hca", "netdev", "pci", "state", "operstate", "carrier", "mtu", "speed", "mac", "shares_subnet")
 
 
 @dataclass(frozen=True)
 class Device:
-    """An RDMA device and its port. `mtu` in bytes, `speed` in Mbit/s, `addresses` with prefix length."""
+    """An RDMA device and its port. `mtu` in bytes, `speed` in Mbit/s, `addresses` with prefix length.
+
+    `shares_subnet`: another port of the node has an address in a subnet of this one, so that the kernel
+    answers for both through one of them.
+    """
 
     hca: str
     netdev: str
@@ -29,6 +34,7 @@ class Device:
     addresses: tuple[str, ...] = ()
     gids: tuple[Gid, ...] = ()
     mac: str = ""
+    shares_subnet: bool = False
 
     @property
     def up(self) -> bool:
@@ -40,7 +46,6 @@ class Device:
         return {name: getattr(self, name) for name in _PLAIN} | {
             "addresses": list(self.addresses),
             "gids": [entry.as_dict() for entry in self.gids],
-            "mac": self.mac,
         }
 
     @classmethod
@@ -48,7 +53,7 @@ class Device:
         """Build a device from what an agent reported (KeyError when a field is missing)."""
         fields = {name: data[name] for name in _PLAIN}
         gids = tuple(Gid(one["index"], one["gid"], one["type"], one["netdev"]) for one in data["gids"])
-        return cls(**fields, addresses=tuple(data["addresses"]), gids=gids, mac=data["mac"])
+        return cls(**fields, addresses=tuple(data["addresses"]), gids=gids)
 
 
 def read_devices(
@@ -105,7 +110,19 @@ def read_device(root: Path, hca: str, addresses: Mapping[str, Sequence[str]]) ->
         addresses=tuple(addresses.get(netdev.name, ())),
         gids=tuple(table),
         mac=netdev.mac,
+        shares_subnet=_shares_subnet(netdev.name, addresses),
     )
+
+
+def _shares_subnet(netdev: str, addresses: Mapping[str, Sequence[str]]) -> bool:
+    own = [ipaddress.IPv4Interface(one).network for one in addresses.get(netdev, ())]
+    others = [
+        ipaddress.IPv4Interface(one).network
+        for name, found in addresses.items()
+        if name != netdev
+        for one in found
+    ]
+    return any(one.overlaps(other) for one in own for other in others)
 
 
 def _netdev_of(root: Path, hca: str, owners: Sequence[str]) -> Netdev | None:

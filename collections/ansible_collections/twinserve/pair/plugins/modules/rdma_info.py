@@ -76,6 +76,12 @@ rdma:
         mtu: {description: MTU of the network port in bytes., type: int, returned: always}
         speed: {description: Speed of the network port in Mb/s; null when it is not known., type: int, returned: always}
         addresses: {description: IPv4 addresses with prefix length., type: list, elements: str, returned: always}
+        shares_subnet:
+          description: >-
+            Whether another port of the node has an address in a subnet of this one. The kernel then answers for both through
+            one of them, and a ping proves nothing.
+          type: bool
+          returned: always
         gids:
           description: The filled entries of the GID table.
           type: list
@@ -155,6 +161,7 @@ rdma:
         mtu: 9000
         speed: 200000
         addresses: [192.168.177.1/24]
+        shares_subnet: false
         gids:
           - {index: 0, gid: "fe80:0000:0000:0000:4ebb:47ff:fe00:0110", type: IB/RoCE v1, netdev: enp1s0f0np0}
           - {index: 3, gid: "0000:0000:0000:0000:0000:ffff:c0a8:b101", type: RoCE v2, netdev: enp1s0f0np0}

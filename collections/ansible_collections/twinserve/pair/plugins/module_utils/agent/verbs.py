@@ -113,8 +113,10 @@ def logs(lines: int) -> str:
 
 
 def reach_all(targets: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Ping at full size, bound to the ports."""
-    wanted = [Target(one["netdev"], one["target"], int(one["mtu"])) for one in targets]
+    """Send full-size packets, bound to the ports."""
+    wanted = [
+        Target(one["netdev"], one["target"], int(one["mtu"]), one["arp_from"], one["mac"]) for one in targets
+    ]
     return [result.as_dict() for result in reach(wanted)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..link import Link
+from ..link import Endpoint, Link, Rail
 from ..rails import drift, pair_rails, rank_name, without_rails
 from ..reach import Target
 from ..selection import SelectionError, select_devices, unmatched
@@ -81,7 +81,8 @@ def pair_link(state: State) -> Link:
         return Link(errors=(str(error),))
     if alone := unmatched(devices, [member.nccl_ib_hca for member in state.config.members]):
         return Link(errors=tuple(alone))
-    return pair_rails(devices, state.config.rails, state.config.max_rails, state.config.comm)
+    mains = [member.fabric_netdev for member in state.config.members]
+    return pair_rails(devices, state.config.rails, state.config.max_rails, state.config.comm, mains)
 
 
 def _is_short(state: State, link: Link, now: float) -> bool:
@@ -107,12 +108,14 @@ def _drift(reports: _REPORTS) -> list[str]:
 
 
 def _targets(link: Link, rank: int) -> tuple[Target, ...]:
-    return tuple(
-        Target(rail[rank].netdev, peer.address, rail[rank].mtu)
-        for rail in link.rails
-        for peer in rail
-        if peer.rank != rank
-    )
+    return tuple(_target(rail, rail[rank], peer) for rail in link.rails for peer in rail if peer.rank != rank)
+
+
+def _target(rail: Rail, own: Endpoint, peer: Endpoint) -> Target:
+    """Where either end has a second port in the subnet, a ping's answer may come through that one."""
+    if any(end.shares_subnet for end in rail):
+        return Target(own.netdev, peer.address, own.mtu, arp_from=own.address, mac=peer.mac)
+    return Target(own.netdev, peer.address, own.mtu)
 
 
 def _dead(state: State) -> dict[int, str]:
