@@ -128,6 +128,14 @@ def test_f10_twins_in_one_subnet_pair_in_pci_order() -> None:
     assert link.summary() == "2 rails: rocep1s0f1,roceP2p1s0f1 <-> rocep1s0f0,roceP2p1s0f0"
 
 
+@pytest.mark.parametrize("mains", [("enP2p1s0f1np1", None), (None, "enP2p1s0f0np0")])
+def test_f24_a_port_that_is_set_makes_the_main_rail_though_its_twin_comes_first(
+    mains: tuple[str | None, str | None],
+) -> None:
+    link = pair_rails([pair.head(), pair.worker()], "auto", 2, "roce", mains)
+    assert link.summary() == "2 rails: roceP2p1s0f1,rocep1s0f1 <-> roceP2p1s0f0,rocep1s0f0"
+
+
 def test_f11_main_rail_with_two_mtus() -> None:
     link = paired(pair.head(), pair.worker(rocep1s0f0={"mtu": 1500}))
     assert link.errors == ("rail 0 MTU differs: head 9000, worker 1500; set both to the same value",)

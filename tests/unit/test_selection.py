@@ -6,29 +6,33 @@ import fake_pair as pair
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils.selection import (
     SelectionError,
-    matches,
+    matching,
     select_devices,
     unmatched,
 )
 
+SPARK = ("rocep1s0f0", "rocep1s0f1", "roceP2p1s0f1")
+STATION = ("mlx5_0", "mlx5_1", "mlx5_10")
+
 
 @pytest.mark.parametrize(
-    ("selector", "hca", "hit"),
+    ("selector", "present", "taken"),
     [
-        ("mlx5_1", "mlx5_1", True),
-        ("mlx5_1", "mlx5_10", True),
-        ("=mlx5_1", "mlx5_10", False),
-        ("=mlx5_1", "mlx5_1", True),
-        ("=rocep1s0f1,roceP2p1s0f1", "roceP2p1s0f1", True),
-        ("rocep1s0f1:1", "rocep1s0f1", True),
-        ("^rocep1s0f0", "rocep1s0f0", False),
-        ("^rocep1s0f0", "rocep1s0f1", True),
-        ("^=mlx5_1", "mlx5_10", True),
-        (" rocep1s0f1 , roceP2p1s0f1 ", "roceP2p1s0f1", True),
+        ("mlx5_1", STATION, ["mlx5_1"]),  # to NCCL it is a prefix, and takes mlx5_10 too
+        ("mlx5_1", ("mlx5_0", "mlx5_10"), ["mlx5_10"]),
+        ("=mlx5_1", ("mlx5_0", "mlx5_10"), []),
+        ("=mlx5_1", STATION, ["mlx5_1"]),
+        ("mlx5", STATION, list(STATION)),
+        ("mlx5_1:1", STATION, ["mlx5_1"]),
+        ("^mlx5_1", STATION, ["mlx5_0", "mlx5_10"]),
+        ("^=mlx5_1", STATION, ["mlx5_0", "mlx5_10"]),
+        ("=rocep1s0f1,roceP2p1s0f1", SPARK, ["rocep1s0f1", "roceP2p1s0f1"]),
+        ("^rocep1s0f0", SPARK, ["rocep1s0f1", "roceP2p1s0f1"]),
+        (" roceP2p1s0f1:1 , rocep1s0f1 ", SPARK, ["rocep1s0f1", "roceP2p1s0f1"]),
     ],
 )
-def test_f16_selector(selector: str, hca: str, hit: bool) -> None:
-    assert matches(selector, hca) is hit
+def test_f16_selector(selector: str, present: tuple[str, ...], taken: list[str]) -> None:
+    assert matching(selector, present) == taken
 
 
 def test_f16_selector_that_selects_nothing() -> None:
@@ -49,9 +53,8 @@ def test_f15_listed_device_that_faces_nothing_is_named() -> None:
     assert unmatched([pair.head()[:2], pair.worker()], ["=rocep1s0f1,roceP2p1s0f1", None]) == []
 
 
-def test_f24_configured_port_brings_its_twin() -> None:
-    chosen = select_devices(pair.head(), None, "enp1s0f1np1", "head")
-    assert [device.hca for device in chosen] == ["rocep1s0f1", "roceP2p1s0f1"]
+def test_f24_configured_port_leaves_the_others_for_the_second_rail() -> None:
+    assert select_devices(pair.head(), None, "enp1s0f1np1", "head") == pair.head()
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
 
-from .rails import is_twin, rank_name
+from .neighbours import AnyEnd, End, shared
+from .rails import rank_name
 from .sysfs import Device
 
 
@@ -16,50 +16,54 @@ class SelectionError(ValueError):
 def select_devices(
     devices: Sequence[Device], selector: str | None, netdev: str | None, who: str
 ) -> list[Device]:
-    """Return the devices that may become rails of the node that people call `who`."""
-    chosen = list(devices)
-    if selector:
-        chosen = [device for device in devices if matches(selector, device.hca)]
-        if not chosen:
-            present = ", ".join(device.hca for device in devices) or "none"
-            raise SelectionError(f"nccl_ib_hca {selector} matches no RoCE device; present: {present}")
-    if netdev:
-        main = next((device for device in chosen if device.netdev == netdev), None)
-        if main is None or not main.up:
-            live = ", ".join(device.netdev for device in chosen if device.up) or "none"
-            state = "no RoCE port" if main is None else "down"
-            raise SelectionError(f"{netdev} is {state} on the {who}; up RoCE ports: {live}")
-        chosen = [device for device in chosen if device is main or is_twin(main, device)]
+    """Return the devices that may become rails of the node that people call `who`.
+
+    `netdev` must be a live one of them: it becomes the main rail.
+    """
+    chosen = allowed(devices, selector)
+    if netdev and not any(device.netdev == netdev and device.up for device in chosen):
+        live = ", ".join(device.netdev for device in chosen if device.up) or "none"
+        state = "down" if any(device.netdev == netdev for device in chosen) else "no RoCE port"
+        raise SelectionError(f"{netdev} is {state} on the {who}; up RoCE ports: {live}")
     return chosen
 
 
-def matches(selector: str, hca: str) -> bool:
-    """Whether NCCL's selector takes a device: `^` excludes, `=` means exact names, else they are prefixes."""
+def allowed(ends: Sequence[AnyEnd], selector: str | None) -> list[AnyEnd]:
+    """Those that NCCL's selector takes, all without one. Raises SelectionError when it takes none."""
+    if not selector:
+        return list(ends)
+    taken = matching(selector, [end.hca for end in ends])
+    if not taken:
+        present = ", ".join(end.hca for end in ends) or "none"
+        raise SelectionError(f"nccl_ib_hca {selector} matches no RoCE device; present: {present}")
+    return [end for end in ends if end.hca in taken]
+
+
+def matching(selector: str, hcas: Sequence[str]) -> list[str]:
+    """What NCCL's selector takes: `^` excludes, `=` means exact names, else they are prefixes.
+
+    Other than in NCCL a device's whole name means that device alone: `mlx5_1` does not take `mlx5_10` too.
+    """
     text = selector.strip()
     excluding, text = text.startswith("^"), text.removeprefix("^")
     exact, text = text.startswith("="), text.removeprefix("=")
-    names = [entry.partition(":")[0].strip() for entry in text.split(",") if entry.strip()]
-    hit = any(hca == name if exact else hca.startswith(name) for name in names)
-    return hit is not excluding
+    hit: set[str] = set()
+    for name in (entry.partition(":")[0].strip() for entry in text.split(",") if entry.strip()):
+        whole = exact or name in hcas
+        hit.update(hca for hca in hcas if (hca == name if whole else hca.startswith(name)))
+    return [hca for hca in hcas if (hca in hit) is not excluding]
 
 
-def unmatched(chosen: Sequence[Sequence[Device]], selectors: Sequence[str | None]) -> list[str]:
-    """Say which devices were named in a selector but face none of another rank."""
+def unmatched(chosen: Sequence[Sequence[End]], selectors: Sequence[str | None]) -> list[str]:
+    """Say which live devices were named in a selector but face none of another rank."""
     problems = []
     for rank, (devices, selector) in enumerate(zip(chosen, selectors, strict=True)):
-        if not selector or selector.startswith("^"):
+        if not selector or selector.strip().startswith("^"):
             continue
         others = [other for peer, found in enumerate(chosen) if peer != rank for other in found]
         for device in devices:
-            if device.up and not any(_face(device, other) for other in others):
+            if device.up and not any(shared((device, other)) for other in others):
                 shown = ", ".join(device.addresses) or "no address"
                 peer_name = rank_name(1 if rank == 0 else 0)
                 problems.append(f"rank {rank}: {device.hca} ({shown}) shares no subnet with the {peer_name}")
     return problems
-
-
-def _face(one: Device, other: Device) -> bool:
-    mine, theirs = (
-        [ipaddress.IPv4Interface(address) for address in device.addresses] for device in (one, other)
-    )
-    return any(a.ip in b.network and b.ip in a.network for a in mine for b in theirs)
