@@ -13,7 +13,7 @@ from ipaddress import IPv4Address
 
 _PROTOCOL = 0x0806
 _ETHERNET = struct.Struct("!6s6sH")
-# Hardware and protocol (Ethernet, IPv4), their lengths, operation, then sender and target, each MAC and address.
+# Hardware and protocol (Ethernet, IPv4), their lengths, operation, then MAC and address of sender and target.
 _BODY = struct.Struct("!HHBBH6s4s6s4s")
 _REQUEST, _REPLY = 1, 2
 _EVERYONE = b"\xff" * 6

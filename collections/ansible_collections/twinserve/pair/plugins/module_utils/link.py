@@ -11,7 +11,8 @@ from typing import Any
 class Endpoint:
     """One end of a rail. `address` is plain (no prefix); `mtu` in bytes.
 
-    Only an end of a rail that is not used may lack its address (empty) or its GID. `shares_subnet`: see Device.
+    Only an end of a rail that is not used may lack its address (empty) or its GID. What `shares_subnet` says:
+    see Device.
     """
 
     rank: int
