@@ -43,8 +43,13 @@ ln -s fd/2 "$root/dev/stderr"
 bind_file "$tty" "$root/dev/console"
 # No driver answers behind these; they are there to be handed into containers.
 mknod "$root/dev/infiniband/rdma_cm" c 10 58
-for number in 0 1 2 3; do mknod "$root/dev/infiniband/uverbs$number" c 231 $((192 + number)); done
+number=0
+for hca in "$folder"/ib/*/; do
+    mknod "$root/dev/infiniband/uverbs$number" c 231 $((192 + number))
+    number=$((number + 1))
+done
 chmod 666 "$root"/dev/infiniband/*
+if [ -e "$folder/rdma_off" ]; then mv "$root/dev/infiniband" "$root/dev/.infiniband"; fi
 
 # --- /sys of this network namespace, with the simulated RDMA devices in it
 mount -t sysfs -o nosuid,nodev,noexec sysfs "$root/sys"
@@ -62,7 +67,7 @@ for pair in ib:infiniband pci:lab; do
 done
 mkdir -p "$class/dmi/id"
 echo NVIDIA >"$class/dmi/id/sys_vendor"
-echo NVIDIA_DGX_Spark >"$class/dmi/id/product_name"
+cp "$folder/product_name" "$class/dmi/id/product_name"
 mount --rbind "$class" "$root/sys/class"
 for added in "$folder"/netdev/*; do
     netdev=$root/sys/devices/virtual/net/$(basename "$added")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from .base import USER
 from .errors import LabError
-from .hardware import RAILS
 from .layout import Host, Lab
 from .power import run_in
 
@@ -44,15 +43,15 @@ def netplan(lab: Lab, host: Host) -> str:
     """The host's rails."""
     ports = "".join(
         f"    {port.netdev}:\n      mtu: 9000\n      dhcp4: false\n      link-local: []\n"
-        f"      addresses: [{lab.network.rail_address(port.rail or 0, host.number)}/24]\n"
-        for port in RAILS
+        f"      addresses: [{lab.network.rail_address(port.rail, host.number)}/24]\n"
+        for port in host.hardware.cabled()
     )
     return f"network:\n  version: 2\n  renderer: networkd\n  ethernets:\n{ports}"
 
 
 def addresses(lab: Lab, host: Host) -> list[str]:
     """Every name and address by which another host may know this one."""
-    rails = [lab.network.rail_address(port.rail or 0, host.number) for port in RAILS]
+    rails = [lab.network.rail_address(rail, host.number) for rail in host.hardware.rails]
     return [host.name, lab.network.address(host.number), *rails]
 
 

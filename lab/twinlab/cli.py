@@ -5,29 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
 
-from . import apt_sources, base, disk, engine, lifecycle, network, ownership, power, report, requirements
+from . import apt_sources, base, device_verbs, disk, engine, lifecycle, ownership, power, report
 from .errors import LabError
-from .hardware import MEMORY_TOTAL_GIB
-from .layout import DEFAULT_NAME, Lab, check_name, state_root
-from .machine import cables
+from .layout import Lab, check_name, state_root
 from .progress import Progress
-
-Verb = Callable[[argparse.Namespace, Progress], int]
-
-
-def _lab(options: argparse.Namespace) -> Lab:
-    """The lab that is named, which must be up."""
-    requirements.refuse_if(requirements.machine_reason())
-    lab = Lab(options.name, state_root(), ownership.remembered_network(state_root(), options.name))
-    if not network.exists(lab):
-        raise LabError(f"lab {lab.name} is not up: `lab up --name {lab.name}`")
-    return lab
+from .verbs import Verb, Verbs, running_lab
 
 
 def _up(options: argparse.Namespace, progress: Progress) -> int:
-    lab = lifecycle.up(state_root(), options.name, progress, options.cabled, options.hf)
+    lab = lifecycle.up(state_root(), options.name, progress, options.cabled, options.hf, options.hardware)
     progress.say(f"ready: {lab.inventory}")
     return 0
 
@@ -43,7 +30,7 @@ def _wipe(options: argparse.Namespace, progress: Progress) -> int:
 
 
 def _status(options: argparse.Namespace, progress: Progress) -> int:
-    lab = _lab(options)
+    lab = running_lab(options)
     print(report.status(lab))
     return 0 if report.is_up(lab) else 1
 
@@ -58,24 +45,24 @@ def _env(options: argparse.Namespace, progress: Progress) -> int:
 
 
 def _ssh(options: argparse.Namespace, progress: Progress) -> int:
-    lab = _lab(options)
+    lab = running_lab(options)
     os.execvp("ssh", ["ssh", "-F", str(lab.ssh_config), lab.host(options.host).name, *options.command])
 
 
 def _exec(options: argparse.Namespace, progress: Progress) -> int:
-    lab = _lab(options)
+    lab = running_lab(options)
     argv = power.command_in(lab.host(options.host), options.command)
     os.execvp(argv[0], argv)
 
 
 def _power_cut(options: argparse.Namespace, progress: Progress) -> int:
-    lab = _lab(options)
+    lab = running_lab(options)
     power.cut(lab, lab.host(options.host))
     return 0
 
 
 def _power_on(options: argparse.Namespace, progress: Progress) -> int:
-    lab = _lab(options)
+    lab = running_lab(options)
     host = lab.host(options.host)
     if not power.is_on(lab, host):
         power.switch_on(lab, host, base.folder(lab.root, apt_sources.distribution()))
@@ -84,84 +71,53 @@ def _power_on(options: argparse.Namespace, progress: Progress) -> int:
 
 
 def _reboot(options: argparse.Namespace, progress: Progress) -> int:
-    lab = _lab(options)
+    lab = running_lab(options)
     host = lab.host(options.host)
     power.reboot(host)
     power.wait_until_running(lab, host)
     return 0
 
 
-def _cut_rail(options: argparse.Namespace, progress: Progress) -> int:
-    cables.set_cut(_lab(options), options.rail, cut=True)
-    return 0
-
-
-def _mend_rail(options: argparse.Namespace, progress: Progress) -> int:
-    cables.set_cut(_lab(options), options.rail, cut=False)
-    return 0
-
-
 def _memory(options: argparse.Namespace, progress: Progress) -> int:
-    if not 0 < options.gib <= MEMORY_TOTAL_GIB:
-        raise LabError(f"{options.gib:g} GiB: more than 0, at most {MEMORY_TOTAL_GIB}")
-    power.set_memory(_lab(options).host(options.host), options.gib)
+    host = running_lab(options).host(options.host)
+    most = host.hardware.memory_total_gib
+    if not 0 < options.gib <= most:
+        raise LabError(f"{options.gib:g} GiB: more than 0, at most {most}")
+    power.set_memory(host, options.gib)
     return 0
 
 
 def _disk(options: argparse.Namespace, progress: Progress) -> int:
-    disk.set_free(_lab(options).host(options.host), options.gib)
+    disk.set_free(running_lab(options).host(options.host), options.gib)
     return 0
 
 
 def _engine(options: argparse.Namespace, progress: Progress) -> int:
-    host = _lab(options).host(options.host)
+    host = running_lab(options).host(options.host)
     switches = {} if options.clear else engine.read_switches(host)
     engine.write_switches(host, switches | engine.parse_switches(options.switch))
     return 0
 
 
-class _Verbs:
-    """Collects the verbs into one parser; each takes --name too."""
-
-    def __init__(self) -> None:
-        self.parser = argparse.ArgumentParser(
-            prog="lab", description="Two simulated DGX Sparks on this machine."
-        )
-        self.parser.add_argument(
-            "--name", default=DEFAULT_NAME, help="which lab; hosts are NAME-a and NAME-b"
-        )
-        self._verbs = self.parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-
-    def add(self, name: str, run: Verb, text: str, host: bool = False) -> argparse.ArgumentParser:
-        """Add a verb; `host` for one that is about a host."""
-        sub = self._verbs.add_parser(name, help=text, description=text)
-        sub.add_argument("--name", default=argparse.SUPPRESS)
-        sub.set_defaults(run=run)
-        if host:
-            sub.add_argument("host", metavar="HOST")
-        return sub
-
-
 def _parser() -> argparse.ArgumentParser:
-    verbs = _Verbs()
+    verbs = Verbs()
     up = verbs.add("up", _up, "build and boot the pair")
     up.add_argument(
         "--cabled", action="store_true", help="with addresses on the rails and ssh between the hosts"
     )
     up.add_argument("--hf", action="store_true", help="with the model hub's client for the hosts' user")
+    up.add_argument("--hardware", metavar="KIND", help="spark or station; left out: as before, else spark")
     down = verbs.add("down", _down, "shut the pair down")
     down.add_argument("--wipe", action="store_true", help="and forget what the hosts have on their disks")
     verbs.add("wipe", _wipe, "down, and remove all state; with the last lab also the base and the caches")
     verbs.add("status", _status, "what runs; exit code 1 unless all does")
     verbs.add("env", _env, "paths and addresses for other programs")
     _add_host_verbs(verbs)
-    rails = {"cut-rail": (_cut_rail, "pull the cable of a rail"), "mend-rail": (_mend_rail, "put it back")}
-    for name, (run, text) in rails.items():
-        verbs.add(name, run, text).add_argument("rail", type=int, metavar="N")
+    device_verbs.add(verbs)
     return verbs.parser
 
 
-def _add_host_verbs(verbs: _Verbs) -> None:
+def _add_host_verbs(verbs: Verbs) -> None:
     commands = {
         "ssh": (_ssh, "log in as the user, or run a command"),
         "exec": (_exec, "run a command as root, without ssh"),

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from .apt_sources import Distribution
 from .command import run
-from .hardware import MANAGEMENT
 from .layout import APT_PORT, PACKAGE, Host, Lab
 
 _USER_ID = 1000
@@ -22,6 +21,7 @@ def write(lab: Lab, host: Host, distribution: Distribution) -> None:
     layer = host.layer
     shutil.copytree(PACKAGE / "hostfiles", layer, dirs_exist_ok=True, symlinks=True)
     _identity(layer, host)
+    _put(layer / "etc/dgx-release", _dgx_release(host))
     _put(layer / "etc/netplan/01-management.yaml", _management(lab, host), 0o600)
     _put(layer / "etc/apt/sources.list", _apt_sources(lab, distribution))
     _put(
@@ -58,9 +58,14 @@ def _identity(layer: Path, host: Host) -> None:
         run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"root@{host.name}", "-f", str(key)])
 
 
+def _dgx_release(host: Host) -> str:
+    title = host.hardware.title
+    return f'DGX_NAME="{title}"\nDGX_PRETTY_NAME="NVIDIA {title}"\nDGX_SWBUILD_VERSION="7.2.3"\n'
+
+
 def _management(lab: Lab, host: Host) -> str:
     return (
-        f"network:\n  version: 2\n  renderer: networkd\n  ethernets:\n    {MANAGEMENT}:\n"
+        f"network:\n  version: 2\n  renderer: networkd\n  ethernets:\n    {host.hardware.management}:\n"
         f"      addresses: [{lab.network.address(host.number)}/24]\n"
     )
 

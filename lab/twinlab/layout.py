@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import LabError
+from .hardware import SPARK, Hardware, of_kind
 from .subnets import Network
 
 PACKAGE = Path(__file__).resolve().parent
@@ -39,6 +40,7 @@ class Host:
     folder: Path
     cgroup: str
     netns: str
+    hardware: Hardware = SPARK
 
     @property
     def letter(self) -> str:
@@ -71,6 +73,16 @@ class Host:
         return self.folder / "memory_gib"
 
     @property
+    def boot_id(self) -> Path:
+        """Another one after each boot."""
+        return self.folder / "boot_id"
+
+    @property
+    def rdma_off(self) -> Path:
+        """There while the host has no /dev/infiniband."""
+        return self.folder / "rdma_off"
+
+    @property
     def init_pid(self) -> Path:
         """The pid of the host's systemd, seen from the controller; not there while it is off."""
         return self.folder / "init.pid"
@@ -90,8 +102,20 @@ class Lab:
         return self.root / self.name
 
     @property
+    def hardware_setting(self) -> Path:
+        """The kind of machine that the hosts are, set by `lab up --hardware`."""
+        return self.folder / "hardware"
+
+    @property
+    def hardware(self) -> Hardware:
+        """What the hosts are."""
+        file = self.hardware_setting
+        return of_kind(file.read_text().strip()) if file.exists() else SPARK
+
+    @property
     def hosts(self) -> tuple[Host, ...]:
         """The machines, head first."""
+        hardware = self.hardware
         return tuple(
             Host(
                 name=f"{self.name}-{letter}",
@@ -99,6 +123,7 @@ class Lab:
                 netns=f"lab-{self.name}-{letter}",
                 folder=self.folder / "hosts" / f"{self.name}-{letter}",
                 cgroup=f"twinlab/{self.name}/{letter}",
+                hardware=hardware,
             )
             for number, letter in enumerate("ab", start=1)
         )
@@ -184,6 +209,16 @@ class Lab:
     def pids(self) -> Path:
         """One file for each process of the lab that should be alive."""
         return self.folder / "pids"
+
+    @property
+    def quirks(self) -> Path:
+        """What was done to the hosts' devices: see machine/quirks.py."""
+        return self.folder / "quirks.json"
+
+    @property
+    def drawn_quirks(self) -> Path:
+        """What of it the simulator has drawn; not there until it has drawn the devices at all."""
+        return self.folder / "quirks.drawn"
 
     @property
     def cuts(self) -> Path:

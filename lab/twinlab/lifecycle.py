@@ -21,15 +21,24 @@ from . import (
     requirements,
 )
 from .errors import LabError
+from .hardware import of_kind
 from .layout import Lab
 from .progress import Progress
 from .services import control
 
 
-def up(root: Path, name: str, progress: Progress, cabled: bool = False, hf: bool = False) -> Lab:
+def up(
+    root: Path,
+    name: str,
+    progress: Progress,
+    cabled: bool = False,
+    hf: bool = False,
+    hardware: str | None = None,
+) -> Lab:
     """Bring a lab up; what already runs is left alone.  Raises Refusal when the machine cannot.
 
-    `cabled` also joins the hosts as in NVIDIA's guide, `hf` gives their user the model hub's client.
+    `cabled` also joins the hosts as in NVIDIA's guide, `hf` gives their user the model hub's client;
+    `hardware` is the kind of machine, where it shall be another than at the last `up`.
     """
     requirements.refuse_if(requirements.machine_reason())
     with ownership.locked(name, "up"):
@@ -38,6 +47,7 @@ def up(root: Path, name: str, progress: Progress, cabled: bool = False, hf: bool
         requirements.refuse_if(requirements.folder_reason(root, is_built))
         requirements.install(progress)
         lab = ownership.claim(root, name)
+        _choose_hardware(lab, hardware)
         tree = base.build(root, distribution, progress)
         if _everything_runs(lab):
             progress.say(f"lab {name} is up already")
@@ -52,6 +62,19 @@ def up(root: Path, name: str, progress: Progress, cabled: bool = False, hf: bool
             progress.say("installing `hf` for the hosts' user")
             hub_client.install(lab)
         return lab
+
+
+def _choose_hardware(lab: Lab, kind: str | None) -> None:
+    """Make the hosts of that kind; those that are on stay what they are.  Raises LabError."""
+    if kind is None or of_kind(kind) == lab.hardware:
+        return
+    if network.exists(lab):
+        raise LabError(f"lab {lab.name} is up, as {lab.hardware.kind}: `lab down` first")
+    for host in lab.hosts:
+        for drawn in ("ib", "pci", "netdev"):
+            shutil.rmtree(host.folder / drawn, ignore_errors=True)
+        host.memory_setting.unlink(missing_ok=True)
+    lab.hardware_setting.write_text(f"{kind}\n")
 
 
 def _everything_runs(lab: Lab) -> bool:
@@ -106,6 +129,8 @@ def clear(lab: Lab) -> None:
         cgroups.remove(group)
     for host in lab.hosts:
         host.init_pid.unlink(missing_ok=True)
+        host.rdma_off.unlink(missing_ok=True)
+    lab.quirks.unlink(missing_ok=True)
     for folder in (lab.pids, lab.cuts):
         shutil.rmtree(folder, ignore_errors=True)
 

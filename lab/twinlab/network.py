@@ -13,7 +13,7 @@ from typing import Any
 
 from .command import attempt, run
 from .errors import LabError
-from .hardware import MANAGEMENT, PORTS, RAILS, mac
+from .hardware import mac
 from .layout import Host, Lab
 
 _MANAGEMENT_INDEX = 1
@@ -53,7 +53,7 @@ def create(lab: Lab) -> None:
         ip("link", "set", "lo", "up", netns=name)
     without_ipv6 = ["sysctl", "-q", "-w", "net.ipv6.conf.default.disable_ipv6=1"]
     run(["ip", "netns", "exec", lab.cable_netns, *without_ipv6])
-    for bridge, mtu in (("mgmt", "1500"), *((f"rail{port.rail}", _JUMBO) for port in RAILS)):
+    for bridge, mtu in (("mgmt", "1500"), *((f"rail{rail}", _JUMBO) for rail in lab.hardware.rails)):
         settings = ["mtu", mtu, "type", "bridge", "mcast_snooping", "0"]
         ip("link", "add", bridge, *settings, netns=lab.cable_netns)
         ip("link", "set", bridge, "up", netns=lab.cable_netns)
@@ -67,14 +67,13 @@ def create(lab: Lab) -> None:
 
 def _connect(lab: Lab, host: Host) -> None:
     """Give a host its ports."""
-    _port(lab, host, MANAGEMENT, _MANAGEMENT_INDEX)
+    _port(lab, host, host.hardware.management, _MANAGEMENT_INDEX)
     far = far_end(host, _MANAGEMENT_INDEX)
     ip("link", "set", far, "master", "mgmt", "up", netns=lab.cable_netns)
-    for port in PORTS:
+    for port in host.hardware.ports:
         _port(lab, host, port.netdev, port.mac_index)
-        if port.rail is not None:
-            far = far_end(host, port.mac_index)
-            ip("link", "set", far, "mtu", _JUMBO, "master", f"rail{port.rail}", netns=lab.cable_netns)
+        far = far_end(host, port.mac_index)  # stays down until a cable goes in
+        ip("link", "set", far, "mtu", _JUMBO, "master", f"rail{port.rail}", netns=lab.cable_netns)
 
 
 def _port(lab: Lab, host: Host, netdev: str, index: int) -> None:
@@ -100,7 +99,7 @@ def delete(lab: Lab) -> None:
 def reset_ports(host: Host) -> None:
     """What a power cycle does to a network card: no addresses, no link, MTU 1500."""
     present = {link["ifname"] for link in ip_json("link", netns=host.netns)}
-    for netdev in (MANAGEMENT, *(port.netdev for port in PORTS)):
+    for netdev in (host.hardware.management, *(port.netdev for port in host.hardware.ports)):
         if netdev not in present:
             raise LabError(f"{host.name} has lost its port {netdev}: run `lab down`, then `lab up`")
         ip("addr", "flush", "dev", netdev, netns=host.netns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,13 +10,13 @@ import time
 import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from . import cgroups, disk, processes
 from .command import attempt
 from .errors import LabError
-from .hardware import MEMORY_AVAILABLE_GIB
 from .layout import Host, Lab
-from .machine import simulator
+from .machine import quirks, simulator
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _BOOT_TIMEOUT = 180.0  # seconds; both boot in a few, but others may need the processors
@@ -43,20 +44,54 @@ def switch_on(lab: Lab, host: Host, base: Path) -> None:
     cgroups.kill(host.cgroup)
     for name in ("engine", "ib", "pci", "netdev"):
         (host.folder / name).mkdir(parents=True, exist_ok=True)
+    quirks.write(lab, quirks.read(lab).after_power_cycle(host))
     disk.prepare(host)
-    (host.engine / ".gpu-uuid").write_text(f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, host.name)}\n")
+    (host.engine / ".gpus.json").write_text(json.dumps(gpus(host), indent=2) + "\n")
+    (host.folder / "product_name").write_text(f"{host.hardware.product}\n")
     if not host.memory_setting.exists():
-        set_memory(host, MEMORY_AVAILABLE_GIB)
+        set_memory(host, host.hardware.memory_available_gib)
     host.init_pid.unlink(missing_ok=True)
     processes.spawn(
         lab, supervisor_name(host), processes.python("supervisor", lab.name, host.name, str(base))
     )
 
 
+def gpus(host: Host) -> dict[str, Any]:
+    """What the host's nvidia-smi says, in the names of its fields; each GPU has a UUID of its own."""
+    hardware = host.hardware
+    listed = []
+    for index, gpu in enumerate(hardware.gpus):
+        seed = host.name if index == hardware.engine_gpu else f"{host.name}-{index}"
+        fields = {
+            "index": str(index),
+            "name": gpu.name,
+            "uuid": f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, seed)}",
+            "compute_cap": gpu.compute_cap,
+            "pci.bus_id": gpu.bus,
+            "driver_version": hardware.driver,
+            "cuda": hardware.cuda,
+        }
+        listed.append(fields | ({"memory.total": str(gpu.memory_mib)} if gpu.memory_mib else {}))
+    return {"gpus": listed, "engine": hardware.engine_gpu}
+
+
 def set_memory(host: Host, gib: float) -> None:
     """Set the GiB available while no engine is loaded; the simulator subtracts what an engine holds."""
     host.memory_setting.write_text(f"{gib:g}\n")
     simulator.update_memory(host, Path("/proc/meminfo").read_text())
+
+
+def set_rdma(host: Host, is_on: bool) -> None:
+    """Give a host its /dev/infiniband, or put it aside; a reboot changes nothing in that."""
+    if is_on:
+        host.rdma_off.unlink(missing_ok=True)
+    else:
+        host.rdma_off.touch()
+    shown, aside = "/dev/infiniband", "/dev/.infiniband"
+    here, there = (aside, shown) if is_on else (shown, aside)
+    done = run_in(host, ["sh", "-c", f"[ ! -e {here} ] || mv {here} {there}"])
+    if done.returncode != 0:
+        raise LabError(f"{host.name}: {done.stderr.strip()}")
 
 
 def cut(lab: Lab, host: Host) -> None:

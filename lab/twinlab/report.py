@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import engine, power
 from .layout import Lab
-from .machine import cables
+from .machine import cables, quirks
 from .machine.meminfo import available
 from .machine.simulator import engine_gib
 from .services import control
@@ -17,17 +17,19 @@ def is_up(lab: Lab) -> bool:
 
 def status(lab: Lab) -> str:
     """For people: hosts, rails, services, what was set."""
-    lines = [f"lab {lab.name}, {lab.network.block_network}, in {lab.folder}"]
+    lines = [f"lab {lab.name}, {lab.hardware.title}, {lab.network.block_network}, in {lab.folder}"]
     for host in lab.hosts:
         on = power.is_on(lab, host)
         lines.append(f"{host.name}  {lab.network.address(host.number)}  {'on' if on else 'OFF'}")
         if on:
-            lines += [f"  {line}" for line in cables.port_summary(host)]
+            lines += [f"  {line}" for line in cables.port_summary(lab, host)]
             held = engine_gib(host)
             setting = float(host.memory_setting.read_text())
             lines.append(f"  memory {available(setting, held):.1f} GiB available, engine holds {held:.1f}")
         if switches := engine.read_switches(host):
             lines.append(f"  engine {switches}")
+    odd = quirks.read(lab)
+    lines += [f"{name.replace('_', ' ')} {what}" for name, what in vars(odd).items() if what]
     if pulled := cables.pulled(lab):
         lines.append(f"cables out: rail {', '.join(str(rail) for rail in sorted(pulled))}")
     services = control.running(lab)

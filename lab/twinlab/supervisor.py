@@ -62,7 +62,7 @@ def _boot_command(host: Host, base: Path, tty: str) -> list[str]:
 
 def _boot(host: Host, base: Path) -> tuple[int, int]:
     """Start the host's namespaces.  Returns the pid of `unshare` and our end of the console."""
-    (host.folder / "boot_id").write_text(f"{uuid.uuid4()}\n")
+    host.boot_id.write_text(f"{uuid.uuid4()}\n")
     (host.folder / "cmdline").write_text(_KERNEL_LINE)
     (host.folder / "class").mkdir(exist_ok=True)
     console, tty = pty.openpty()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twinlab.machine.gids import V1, V2, Gid, from_address, link_local, update
+from twinlab.machine.gids import V1, V2, Gid, disturbed, from_address, link_local, update
 
 MAC = "4c:bb:47:00:01:10"
 OWN = "fe80:0000:0000:0000:4ebb:47ff:fe00:0110"
@@ -48,3 +48,16 @@ def test_an_address_that_comes_back_may_get_another_index() -> None:
     table = update(update(table, MAC, ["10.0.0.2"]), MAC, ["10.0.0.2", "10.0.0.3", "10.0.0.1"])
     assert table[3].value == from_address("10.0.0.3")
     assert table[7].value == from_address("10.0.0.1")
+
+
+def test_ipv4_entries_that_moved_leave_holes_and_the_others_where_they_are() -> None:
+    table = update({}, MAC, ["fd00:7::1", "192.168.177.11"])
+    moved = disturbed(table, shift=3, v1_only=False)
+    assert sorted(moved) == [0, 1, 2, 3, 7, 8]
+    assert moved[8] == Gid(mapped("c0a8:b10b"), V2)
+    assert moved[3].value == from_address("fd00:7::1")
+
+
+def test_entries_for_v1_only_are_those_of_ipv4() -> None:
+    table = disturbed(update({}, MAC, ["192.168.177.11"]), shift=0, v1_only=True)
+    assert table == {0: Gid(OWN, V1), 1: Gid(OWN, V2), 2: Gid(mapped("c0a8:b10b"), V1)}

@@ -148,6 +148,60 @@ def test_a_power_cut_takes_the_carrier_from_the_other(cabled: Lab) -> None:
     eventually(lambda: on("a", f"cat {HCA}/state"), "4: ACTIVE")
 
 
+def test_a_bad_cable_is_seen_in_the_counters_until_the_next_boot(cabled: Lab) -> None:
+    read = f"cat {HCA}/counters/symbol_error"
+    do("flaky", "1")
+    eventually(lambda: int(on("b", read)) > 20, True)
+    do("flaky", "1", "--clear")
+    before = on("b", read)
+    assert on("a", f"cat {HCA}/counters/port_rcv_errors") != "0"
+    time.sleep(0.5)
+    assert on("b", read) == before
+    do("reboot", "b")
+    assert on("b", read) == "0"
+
+
+def test_gids_move_and_come_back(cabled: Lab) -> None:
+    address = on("a", f"cat {HCA}/gids/3")
+    do("gids", "a", "rocep1s0f0", "--shift", "2")
+    assert on("a", f"cat {HCA}/gids/5 {HCA}/gid_attrs/types/5") == f"{address}\nRoCE v2"
+    do("gids", "a", "rocep1s0f0", "--v1-only")
+    assert on("a", f"cat {HCA}/gid_attrs/types/2; cat {HCA}/gids/3").startswith("IB/RoCE v1\n0000:")
+    assert on("a", f"cat {HCA}/gids/3").endswith(":0000")
+    do("gids", "a", "rocep1s0f0", "--clear")
+    assert on("a", f"cat {HCA}/gids/3") == address
+
+
+def test_a_device_is_lost_until_a_power_cycle(cabled: Lab) -> None:
+    do("lose", "b", "rocep1s0f0")
+    port = f"/sys/class/net/{RAIL}"
+    show = f"ls /sys/class/infiniband; ls {port}/device/infiniband; cat {port}/mtu"
+    assert on("b", show).split() == ["roceP2p1s0f0", "roceP2p1s0f1", "rocep1s0f1", "9000"]
+    do("reboot", "b")
+    assert "rocep1s0f0" not in on("b", "ls /sys/class/infiniband").split()
+    do("power-cut", "b")
+    do("power-on", "b")
+    eventually(lambda: on("b", f"cat {HCA}/state"), "4: ACTIVE")
+
+
+def test_the_drivers_devices_can_be_away(cabled: Lab) -> None:
+    do("rdma", "a", "off")
+    assert on("a", "ls /dev/infiniband 2>&1 || true").endswith("No such file or directory")
+    do("rdma", "a", "on")
+    assert on("a", "ls /dev/infiniband").split()[0] == "rdma_cm"
+
+
+def test_the_cable_goes_into_the_other_socket(cabled: Lab) -> None:
+    do("plug", "b", "1")
+    eventually(lambda: on("b", f"cat /sys/class/net/{RAIL}/carrier"), "0")
+    on("b", "sudo ip link set enp1s0f1np1 up")
+    eventually(lambda: on("b", "cat /sys/class/net/enp1s0f1np1/carrier"), "1")
+    on("b", "sudo ip link set enp1s0f1np1 down")
+    do("plug", "b", "0")
+    eventually(lambda: on("b", f"cat /sys/class/net/{RAIL}/carrier"), "1")
+    assert "no socket 2" in lab_command("plug", "b", "2").stderr
+
+
 def test_reboot(cabled: Lab) -> None:
     before = on("b", "cat /proc/sys/kernel/random/boot_id")
     do("reboot", "b")

@@ -19,8 +19,8 @@ def figures(text: str) -> dict[str, int]:
     return {line.split()[0].rstrip(":"): int(line.split()[1]) for line in text.splitlines()}
 
 
-def test_total_is_that_of_a_spark_and_available_what_was_set() -> None:
-    shown = figures(meminfo.render(REAL, 20.5))
+def test_total_is_what_the_machine_has_and_available_what_was_set() -> None:
+    shown = figures(meminfo.render(REAL, 119.7, 20.5))
     assert shown["MemAvailable"] == 20.5 * 1024 * 1024
     assert round(shown["MemTotal"] / 1024 / 1024, 1) == 119.7
     assert shown["MemFree"] < shown["MemAvailable"]
@@ -28,7 +28,7 @@ def test_total_is_that_of_a_spark_and_available_what_was_set() -> None:
 
 
 def test_the_length_is_the_same_for_all_figures() -> None:
-    assert len(meminfo.render(REAL, 0.1)) == len(meminfo.render(REAL, 119.7))
+    assert len(meminfo.render(REAL, 119.7, 0.1)) == len(meminfo.render(REAL, 119.7, 119.7))
 
 
 def test_writing_keeps_the_file_itself(tmp_path: Path) -> None:

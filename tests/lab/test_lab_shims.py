@@ -34,6 +34,16 @@ runtime = _load("usr/local/bin/lab-runtime")
 smi = _load("usr/bin/nvidia-smi")
 
 
+def _gpu(index: int, name: str, uuid: str, bus: str, **more: str) -> dict[str, str]:
+    shown = {"driver_version": "580.95.05", "cuda": "13.0", "compute_cap": "12.1", "pci.bus_id": bus}
+    return {"index": str(index), "name": name, "uuid": uuid, **shown, **more}
+
+
+GB10 = {"engine": 0, "gpus": [_gpu(0, "NVIDIA GB10", "GPU-1234", "0000000F:01:00.0")]}
+RTX = _gpu(0, "NVIDIA RTX PRO 2000", "GPU-5", "00000005:01:00.0", **{"memory.total": "16311"})
+GB300 = _gpu(1, "NVIDIA GB300", "GPU-6", "00000009:06:00.0", **{"memory.total": "256703"})
+
+
 def _spec(**more: Any) -> dict[str, Any]:
     return {
         "process": {"env": []},
@@ -107,7 +117,7 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (proc / pid).mkdir(parents=True)
         (proc / pid / "cmdline").write_text(command.replace(" ", "\0"))
     (folder / "gpu.json").write_text(json.dumps({"gib": 81.2}))
-    (folder / ".gpu-uuid").write_text("GPU-1234\n")
+    (folder / ".gpus.json").write_text(json.dumps(GB10))
     monkeypatch.setattr(smi, "_LAB_FOLDERS", (folder,))
     monkeypatch.setattr(smi, "_PROC", proc)
     return folder
@@ -128,6 +138,18 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_nvidia_smi_answers_as_a_gb10(loaded: Path, arguments: str, answer: str) -> None:
     assert smi.main(arguments.split()) == (answer, 0)
+
+
+def test_nvidia_smi_answers_as_a_station_with_two_gpus(loaded: Path) -> None:
+    (loaded / ".gpus.json").write_text(json.dumps({"engine": 1, "gpus": [RTX, GB300]}))
+    asked = ["--query-gpu=uuid,name,memory.used,utilization.gpu", "--format=csv,noheader"]
+    assert smi.main(asked) == (
+        "GPU-5, NVIDIA RTX PRO 2000, 5 MiB, 0 %\nGPU-6, NVIDIA GB300, 83154 MiB, 96 %",
+        0,
+    )
+    assert smi.main(["--query-compute-apps=gpu_uuid", "--format=csv,noheader"]) == ("GPU-6", 0)
+    assert "GPU 00000009:06:00.0" in smi.main(["--lock-gpu-clocks", "0,2200"])[0]
+    assert "83154MiB / 256703MiB" in smi.main([])[0]
 
 
 @pytest.mark.parametrize(

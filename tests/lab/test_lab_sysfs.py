@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from twinlab.hardware import RAILS
+from twinlab.hardware import SPARK, STATION
 from twinlab.layout import Host
+from twinlab.machine.quirks import PortQuirk
 from twinlab.machine.sysfs import PortTree
 
-PORT = RAILS[0]
+PORT = SPARK.cabled()[0]
 
 
 def link(*addresses: str, carrier: bool = True) -> dict[str, Any]:
@@ -53,3 +54,69 @@ def test_the_network_device_leads_to_the_pci_device_by_a_link(tmp_path: Path) ->
     assert (pci / "vendor").read_text() == "0x15b3\n"
     assert str((pci / "infiniband" / PORT.hca).readlink()) == f"/sys/class/infiniband/{PORT.hca}"
     assert (pci / "driver").readlink().name == "mlx5_core"
+
+
+def counter(tree_folder: Path, name: str, folder: str = "counters") -> int:
+    return int((tree_folder / "ib" / PORT.hca / "ports/1" / folder / name).read_text())
+
+
+def test_a_bad_cable_lets_the_error_counters_rise_and_a_boot_puts_them_back(tmp_path: Path) -> None:
+    tree = PortTree(Host("spark-a", 1, tmp_path, "", ""), PORT)
+    tree.update(link())
+    names = [("symbol_error", "counters"), ("port_rcv_errors", "counters")]
+    names += [("packet_seq_err", "hw_counters"), ("out_of_sequence", "hw_counters")]
+    assert [counter(tmp_path, *name) for name in names] == [0, 0, 0, 0]
+    tree.wear()
+    first = [counter(tmp_path, *name) for name in names]
+    tree.wear()
+    assert [counter(tmp_path, *name) for name in names] == [2 * count for count in first]
+    assert min(first) > 0
+    tree.restart()
+    tree.update(link())
+    assert [counter(tmp_path, *name) for name in names] == [0, 0, 0, 0]
+
+
+def test_a_link_that_goes_down_is_counted_once_and_carries_no_errors(tmp_path: Path) -> None:
+    tree = PortTree(Host("spark-a", 1, tmp_path, "", ""), PORT)
+    for carrier in (False, True, False, False):
+        tree.update(link(carrier=carrier))
+    tree.wear()
+    assert counter(tmp_path, "link_downed") == 1
+    assert counter(tmp_path, "symbol_error") == 0
+
+
+def test_a_lost_device_goes_and_comes_back_while_its_network_device_stays(tmp_path: Path) -> None:
+    tree = PortTree(Host("spark-a", 1, tmp_path, "", ""), PORT)
+    tree.update(link("192.168.177.11"))
+    tree.update(link("192.168.177.11"), PortQuirk(is_lost=True))
+    assert list((tmp_path / "ib").iterdir()) == []
+    assert list((tmp_path / "pci" / PORT.pci / "infiniband").iterdir()) == []
+    assert (tmp_path / "netdev" / PORT.netdev / "device").is_symlink()
+    tree.update(link("192.168.177.11"), PortQuirk(is_lost=True))
+    tree.update(link("192.168.177.11"))
+    assert (tmp_path / "ib" / PORT.hca / "ports/1/gids/3").read_text().strip().endswith("c0a8:b10b")
+    assert counter(tmp_path, "link_downed") == 0
+
+
+def test_moved_gids_are_shown_and_put_back(tmp_path: Path) -> None:
+    tree = PortTree(Host("spark-a", 1, tmp_path, "", ""), PORT)
+    gids = tmp_path / "ib" / PORT.hca / "ports/1/gids"
+    tree.update(link("192.168.177.11"), PortQuirk(gid_shift=2))
+    assert (gids / "5").read_text().strip().endswith("c0a8:b10b")
+    assert (gids / "3").read_text().strip("0:\n") == ""
+    tree.update(link("192.168.177.11"))
+    assert (gids / "3").read_text().strip().endswith("c0a8:b10b")
+
+
+def test_a_station_shows_its_own_card(tmp_path: Path) -> None:
+    port = STATION.cabled()[1]
+    PortTree(Host("spark-a", 1, tmp_path, "", "", STATION), port).update(link())
+    assert (tmp_path / "ib/mlx5_1/ports/1/rate").read_text() == "400 Gb/sec (4X NDR)\n"
+    assert (tmp_path / "netdev" / port.netdev / "speed").read_text() == "400000\n"
+    pci = tmp_path / "pci" / port.pci
+    shown = [
+        (pci / f"{most}_link_{what}").read_text()
+        for most in ("current", "max")
+        for what in ("width", "speed")
+    ]
+    assert shown == ["16\n", "64.0 GT/s PCIe\n"] * 2

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from ..errors import LabError
-from ..hardware import RAILS
 from ..layout import Host, Lab
 from ..network import far_end, ip, ip_json
+from . import quirks
 
 
 def far_ends_up(port_up: Mapping[tuple[int, int], bool], cut: Collection[int]) -> dict[tuple[int, int], bool]:
@@ -28,24 +28,38 @@ def pulled(lab: Lab) -> set[int]:
 
 
 def settle(lab: Lab) -> None:
-    """Make the far ends agree with the ports and the pulled cables."""
-    hosts = {host.number: host for host in lab.hosts}
-    port_up: dict[tuple[int, int], bool] = {}
+    """Make the far ends agree with the ports and the pulled cables; those of an empty socket are down."""
+    now = {link["ifname"]: "UP" in link["flags"] for link in ip_json("link", netns=lab.cable_netns)}
+    wanted = {far_end(host, port.mac_index): False for host in lab.hosts for port in host.hardware.ports}
+    sockets, port_up, names = quirks.read(lab), {}, {}
     for host in lab.hosts:
         flags = {link["ifname"]: link["flags"] for link in ip_json("link", netns=host.netns)}
-        for port in RAILS:
-            port_up[host.number, port.rail or 0] = "UP" in flags.get(port.netdev, [])
-    now = {link["ifname"]: "UP" in link["flags"] for link in ip_json("link", netns=lab.cable_netns)}
-    for (number, rail), wanted in far_ends_up(port_up, pulled(lab)).items():
-        name = far_end(hosts[number], RAILS[rail - 1].mac_index)
-        if name in now and now[name] != wanted:
-            ip("link", "set", name, "up" if wanted else "down", netns=lab.cable_netns)
+        for port in host.hardware.cabled(sockets.socket(host)):
+            port_up[host.number, port.rail] = "UP" in flags.get(port.netdev, [])
+            names[host.number, port.rail] = far_end(host, port.mac_index)
+    wanted |= {names[end]: up for end, up in far_ends_up(port_up, pulled(lab)).items()}
+    for name, up in wanted.items():
+        if name in now and now[name] != up:
+            ip("link", "set", name, "up" if up else "down", netns=lab.cable_netns)
+
+
+def check_rail(lab: Lab, rail: int) -> int:
+    """Return the number of a rail that is there, or raise LabError."""
+    if rail not in lab.hardware.rails:
+        raise LabError(f"no rail {rail}: 1 to {len(lab.hardware.rails)}")
+    return rail
+
+
+def plug(lab: Lab, host: Host, socket: int) -> None:
+    """Put a host's end of the cable into a socket.  Raises LabError for one that has none of its own."""
+    if socket not in host.hardware.sockets:
+        raise LabError(f"{host.name} has no socket {socket} for the cable: {host.hardware.sockets}")
+    quirks.change(lab, lambda now: now.with_socket(host, socket))
 
 
 def set_cut(lab: Lab, rail: int, cut: bool) -> None:
     """Pull the cable of a rail, or put it back.  Raises LabError for a rail that is not there."""
-    if not 1 <= rail <= len(RAILS):
-        raise LabError(f"no rail {rail}: 1 to {len(RAILS)}")
+    check_rail(lab, rail)
     lab.cuts.mkdir(parents=True, exist_ok=True)
     flag = lab.cuts / str(rail)
     if cut:
@@ -55,11 +69,11 @@ def set_cut(lab: Lab, rail: int, cut: bool) -> None:
     settle(lab)
 
 
-def port_summary(host: Host) -> list[str]:
+def port_summary(lab: Lab, host: Host) -> list[str]:
     """For `lab status`: each cabled port with its state and addresses."""
     lines = []
     links = {link["ifname"]: link for link in ip_json("addr", netns=host.netns)}
-    for port in RAILS:
+    for port in host.hardware.cabled(quirks.read(lab).socket(host)):
         link = links.get(port.netdev, {"flags": [], "addr_info": []})
         state = (
             "carrier" if "LOWER_UP" in link["flags"] else "no carrier" if "UP" in link["flags"] else "down"

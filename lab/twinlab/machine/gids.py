@@ -9,6 +9,7 @@ from dataclasses import dataclass
 SLOTS = 255
 EMPTY = "0000:0000:0000:0000:0000:0000:0000:0000"
 V1, V2 = "IB/RoCE v1", "RoCE v2"
+_MAPPED = "0000:0000:0000:0000:0000:ffff:"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,17 @@ def link_local(mac: str) -> str:
     part[0] ^= 2
     words = [part[0] << 8 | part[1], part[2] << 8 | 0xFF, 0xFE00 | part[3], part[4] << 8 | part[5]]
     return ipaddress.IPv6Address("fe80::" + ":".join(f"{word:x}" for word in words)).exploded
+
+
+def disturbed(table: dict[int, Gid], shift: int, v1_only: bool) -> dict[int, Gid]:
+    """The table as a port shows it whose IPv4 entries lie `shift` slots higher, or exist for RoCE v1 only."""
+    shown = {}
+    for slot, entry in table.items():
+        if not entry.value.startswith(_MAPPED):
+            shown[slot] = entry
+        elif entry.type == V1 or not v1_only:
+            shown[slot + shift] = entry
+    return shown
 
 
 def update(table: dict[int, Gid], mac: str, addresses: Iterable[str]) -> dict[int, Gid]:

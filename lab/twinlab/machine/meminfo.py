@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..hardware import MEMORY_TOTAL_GIB
-
 _KIB_PER_GIB = 1024 * 1024
 
 
-def render(real: str, available_gib: float) -> str:
-    """The text of /proc/meminfo with our total, and `available_gib` GiB available.
+def render(real: str, total_gib: float, available_gib: float) -> str:
+    """The text of /proc/meminfo with that total, and `available_gib` GiB available.
 
     Its length does not depend on the figures, so it can be written over the old text in one piece.
     """
-    figures = {"MemTotal": MEMORY_TOTAL_GIB, "MemAvailable": available_gib, "MemFree": available_gib * 0.9}
+    figures = {"MemTotal": total_gib, "MemAvailable": available_gib, "MemFree": available_gib * 0.9}
 
     def replace(match: re.Match[str]) -> str:
         gib = figures[match[1]]

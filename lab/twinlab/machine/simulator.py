@@ -12,11 +12,10 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from ..hardware import MEMORY_AVAILABLE_GIB, PORTS
 from ..layout import Host, Lab, check_name, state_root
 from ..network import ip_json, namespaces
 from ..ownership import remembered_network
-from . import cables, meminfo
+from . import cables, meminfo, quirks
 from .sysfs import PortTree
 
 _TICK = 0.2  # seconds between looks at what sends no events: the engine's memory, the cables' flags
@@ -45,8 +44,9 @@ def update_memory(host: Host, real: str) -> None:
     try:
         setting = float(host.memory_setting.read_text())
     except FileNotFoundError:
-        setting = MEMORY_AVAILABLE_GIB
-    meminfo.write(host.meminfo, meminfo.render(real, meminfo.available(setting, engine_gib(host))))
+        setting = host.hardware.memory_available_gib
+    left = meminfo.available(setting, engine_gib(host))
+    meminfo.write(host.meminfo, meminfo.render(real, host.hardware.memory_total_gib, left))
 
 
 class Simulator:
@@ -54,16 +54,43 @@ class Simulator:
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
-        self._trees = {(host.name, port.netdev): PortTree(host, port) for host in lab.hosts for port in PORTS}
+        self._ports = [(host, port) for host in lab.hosts for port in host.hardware.ports]
+        self._trees = {(host.name, port.netdev): PortTree(host, port) for host, port in self._ports}
+        self._quirks = quirks.read(lab)
+        self._boots: dict[str, str] = {}
 
     def update_links(self) -> None:
         """After anything happened to a network device."""
         cables.settle(self._lab)
         for host in self._lab.hosts:
             links = {link["ifname"]: link for link in ip_json("addr", netns=host.netns)}
-            for port in PORTS:
+            for port in host.hardware.ports:
                 if port.netdev in links:
-                    self._trees[host.name, port.netdev].update(links[port.netdev])
+                    quirk = self._quirks.of_port(host, port)
+                    self._trees[host.name, port.netdev].update(links[port.netdev], quirk)
+
+    def look(self) -> None:
+        """At what sends no events: boots, what was done to the devices, bad cables, memory."""
+        booted = self._note_boots()
+        wanted = quirks.read(self._lab)
+        if booted or wanted != self._quirks or not quirks.is_drawn(self._lab, wanted):
+            self._quirks = wanted
+            self.update_links()
+            self._lab.drawn_quirks.write_text(quirks.render(wanted))
+        for host, port in self._ports:
+            if self._quirks.of_port(host, port).is_flaky:
+                self._trees[host.name, port.netdev].wear()
+        self.update_memory()
+
+    def _note_boots(self) -> bool:
+        """Begin to count anew on a host that boots."""
+        now = {host.name: host.boot_id.read_text() for host in self._lab.hosts if host.boot_id.exists()}
+        booted = {name for name, boot in now.items() if self._boots.get(name) != boot}
+        for host, port in self._ports:
+            if host.name in booted:
+                self._trees[host.name, port.netdev].restart()
+        self._boots = now
+        return bool(booted)
 
     def update_memory(self) -> None:
         """The memory of both hosts."""
@@ -81,7 +108,7 @@ def _watch(simulator: Simulator, monitors: list[subprocess.Popen[bytes]]) -> Non
                 return  # the network is being taken away
         if ready:
             simulator.update_links()
-        simulator.update_memory()
+        simulator.look()
 
 
 def main(argv: list[str]) -> int:
@@ -98,7 +125,7 @@ def main(argv: list[str]) -> int:
 
     signal.signal(signal.SIGTERM, end)
     simulator = Simulator(lab)
-    simulator.update_links()
+    simulator.look()
     try:
         _watch(simulator, monitors)
     finally:

@@ -8,7 +8,6 @@ import time
 from .. import processes
 from ..apt_sources import Distribution
 from ..errors import LabError
-from ..hardware import PORTS
 from ..layout import APT_PORT, HUB_PORT, REGISTRY_PORT, Lab
 from . import registry
 
@@ -41,6 +40,8 @@ def start(lab: Lab, distribution: Distribution) -> list[str]:
     started = []
     for name, argv in commands(lab, distribution).items():
         if not processes.alive(lab, name):
+            if name == "simulator":
+                lab.drawn_quirks.unlink(missing_ok=True)
             processes.spawn(lab, name, argv)
             started.append(name)
     for name in started:
@@ -62,12 +63,18 @@ def stop(lab: Lab) -> None:
 def _wait(lab: Lab, name: str) -> None:
     """Wait until a service does its work: answers HTTP, whatever it says, or has drawn the hosts' devices."""
     end = time.monotonic() + _START_TIMEOUT
-    while not (_devices_drawn(lab) if name == "simulator" else _answers(lab.network.gateway, _PORTS[name])):
+    while not _works(lab, name):
         if not processes.alive(lab, name):
             raise LabError(f"the lab's {name} ended at once: {processes.last_line(lab, name)}")
         if time.monotonic() > end:
             raise LabError(f"the lab's {name} does not answer: {processes.last_line(lab, name)}")
         time.sleep(0.05)
+
+
+def _works(lab: Lab, name: str) -> bool:
+    if name == "simulator":
+        return lab.drawn_quirks.exists()
+    return _answers(lab.network.gateway, _PORTS[name])
 
 
 def _answers(address: str, port: int) -> bool:
@@ -80,12 +87,3 @@ def _answers(address: str, port: int) -> bool:
     finally:
         connection.close()
     return True
-
-
-def _devices_drawn(lab: Lab) -> bool:
-    return all(
-        (host.folder / "netdev" / port.netdev / "device").is_symlink()
-        and (host.folder / "ib" / port.hca / "ports/1/gids").is_dir()
-        for host in lab.hosts
-        for port in PORTS
-    )
