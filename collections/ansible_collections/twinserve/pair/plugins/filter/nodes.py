@@ -7,6 +7,8 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.twinserve.pair.plugins.module_utils import (
+    bandwidth_judge,
+    bandwidth_plan,
     fabric_plan,
     images,
     model_transfer,
@@ -89,6 +91,10 @@ class FilterModule:
             "fabric_plan": plan_fabric,
             "management_address": management_address,
             "serving": serving,
+            "bandwidth_refusal": bandwidth_plan.refusal,
+            "bandwidth_lacking": bandwidth_plan.lacking,
+            "bandwidth_schedule": bandwidth_plan.schedule,
+            "bandwidth_report": bandwidth_judge.report,
             "node_faults": node_faults.faults,
             "node_warnings": node_faults.warnings,
             "ssh_wire": plan_wire,

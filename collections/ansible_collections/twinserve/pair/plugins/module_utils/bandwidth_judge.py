@@ -45,14 +45,21 @@ class Way:
         return min(limit, _HOST_MEMORY) if self.memory == "host" else limit
 
 
-def report(found: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[str]]:
-    """`lines` with every rate and `warnings`, from what the module returned on each node, by rank."""
+def report(
+    found: Sequence[Mapping[str, Any]], names: Sequence[str], servers: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, list[str]]:
+    """`lines` with every rate and `warnings`.
+
+    `found` and `servers` are what the module returned on each node, by rank, as it measured and listened.
+    """
     ways = [_way(run, name) for node, name in zip(found, names, strict=True) for run in node["runs"]]
     no_gpu = [f"{name}: {node['gpu_problem']}" for node, name in zip(found, names, strict=True)
               if node["gpu_problem"]]  # fmt: skip
     ways = [way for way in ways if way.memory == "host" or not no_gpu]
     lines: list[str] = []
-    warnings = no_gpu
+    warnings = no_gpu + [
+        f"{name}: {text}" for own, name in zip(servers, names, strict=False) for text in own["silent"]
+    ]
     for group in _groups(ways):
         lines.append(_line(group))
         warnings += [_unmeasured(way) for way in group if way.gbits is None]

@@ -33,6 +33,25 @@ def parse_processes(text: str) -> dict[str, float | None]:
     return processes
 
 
+def parse_bus_id(text: str, uuid: str) -> str | None:
+    """Lines of `uuid, 00000009:06:00.0`; CUDA writes the domain with four digits."""
+    for line in text.splitlines():
+        one, _, address = (part.strip() for part in line.partition(","))
+        if one == uuid and address.count(":") == 2:
+            domain, _, rest = address.partition(":")
+            return f"{domain[-4:]}:{rest}"
+    return None
+
+
+def bus_id(uuid: str) -> str:
+    """Return the PCI address of a GPU. Raises `CommandError` for one that is not here."""
+    text = run(["nvidia-smi", "--query-gpu=uuid,pci.bus_id", "--format=csv,noheader"], timeout=20)
+    found = parse_bus_id(text, uuid)
+    if found is None:
+        raise CommandError(f"gpu_uuid {uuid} is no GPU of this node: nvidia-smi -L")
+    return found
+
+
 def read_gpus() -> Gpus:
     """Ask the driver. Raises `CommandError` with all that it says: its last line is not the reason (C-10)."""
     queries = ["--query-gpu=name,uuid,driver_version", "--query-compute-apps=pid,used_memory"]

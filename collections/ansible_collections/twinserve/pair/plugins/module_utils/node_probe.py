@@ -30,7 +30,7 @@ from . import (
 from .shell import CommandError
 
 _KEYS = Path("/etc/twinserve/keys")
-_TOOLS = ("rsync", "netplan", "nmcli", "ip", "ping", "sudo", "docker")
+_TOOLS = ("rsync", "netplan", "nmcli", "ip", "ping", "sudo", "docker", "ib_write_bw")
 
 
 @dataclass(frozen=True)
