@@ -59,9 +59,9 @@ def _chain(choices: Sequence[Sequence[str]], so_far: tuple[str, ...] = ()) -> tu
     if not choices:
         return so_far
     for address in choices[0]:
-        if all(neighbours(address, known) for known in so_far):
-            if found := _chain(choices[1:], (*so_far, address)):
-                return found
+        fits = all(neighbours(address, known) for known in so_far)
+        if fits and (found := _chain(choices[1:], (*so_far, address))):
+            return found
     return None
 
 
@@ -83,11 +83,11 @@ def facing(
             whole = len(ends) == len(ports) and port.up and all(port not in rail for rail in rails)
             if whole and shared(ends, local):
                 rails.append(tuple(ends))
-    named = [rail for rail in rails if _is_named(rail, mains)]
-    for main in [*named, *rails][:1]:
-        others = [rail for rail in rails if rail is not main]
-        rails = [main, *sorted(others, key=lambda rail: not is_twin(main[0], rail[0]))]
-    return rails
+    if not rails:
+        return []
+    main = next((rail for rail in rails if _is_named(rail, mains)), rails[0])
+    rest = [rail for rail in rails if rail is not main]
+    return [main, *sorted(rest, key=lambda rail: not is_twin(main[0], rail[0]))]
 
 
 def _is_named(rail: Sequence[End], mains: Sequence[str | None]) -> bool:

@@ -14,7 +14,9 @@ from .services import is_active, parse_show
 from .shell import run
 
 OUR_FILE = "60-twinserve-fabric.yaml"
-_NM, _NETWORKD = "NetworkManager.service", "systemd-networkd.service"
+_UNITS = {"NetworkManager.service": "NetworkManager", "systemd-networkd.service": "networkd"}
+# There while the service runs, but also later.
+NM, NETWORKD = Path("/run/NetworkManager"), Path("/run/systemd/netif")
 # Of two files of one name netplan takes the first.
 NETPLAN = (Path("/run/netplan"), Path("/etc/netplan"), Path("/lib/netplan"))
 IFUPDOWN = Path("/etc/network")
@@ -91,16 +93,20 @@ def parse_networkctl(text: str) -> dict[str, NetworkdPort]:
 def read_network() -> dict[str, Any]:
     """`links` by port, who made them (`makers`, see Maker), and the `netplan` files."""
     links = read_links()
-    # Their folders in /run outlive them, and their clients fail without them.
-    shown = parse_show(run(["systemctl", "show", _NM, _NETWORKD, "--property", "Id,ActiveState"], timeout=20))
-    running = {unit.get("Id") for unit in shown if is_active(unit)}
-    nm = _ask_nm() if _NM in running else {}
-    networkd = _ask_networkd() if _NETWORKD in running else None
+    running = running_services()
+    nm = _ask_nm() if "NetworkManager" in running else {}
+    networkd = _ask_networkd() if "networkd" in running else None
     texts = _netplan_texts()
     makers = {name: asdict(maker(name, link, nm, networkd, texts)) for name, link in links.items()}
     # The others' content may hold Wi-Fi passwords.
     netplan = {path: text if path.endswith(OUR_FILE) else "" for path, text in texts.items()}
     return {"links": links, "makers": makers, "netplan": netplan}
+
+
+def running_services() -> set[str]:
+    """Those of `NetworkManager` and `networkd` that run; asked of one that does not, their clients fail."""
+    shown = parse_show(run(["systemctl", "show", *_UNITS, "--property", "Id,ActiveState"], timeout=20))
+    return {_UNITS[unit["Id"]] for unit in shown if unit.get("Id") in _UNITS and is_active(unit)}
 
 
 def _ask_nm() -> dict[str, NmPort]:

@@ -60,7 +60,7 @@ class Setting:
     def takes(self) -> str:
         """What it takes, in words."""
         if self.choices:
-            return listed([str(choice) for choice in self.choices])
+            return listed([show(one) if isinstance(one, bool) else str(one) for one in self.choices])
         if self.type in ("int", "decimal"):
             return _number_says(self)
         if self.pattern_says:
@@ -156,7 +156,12 @@ def _number(setting: Setting, value: Any) -> float | int:
 
 def _choice(setting: Setting, value: Any) -> Any:
     for choice in setting.choices:
-        if not isinstance(value, bool) and str(value) == str(choice):
+        if isinstance(choice, bool):
+            # Among other words, as in `auto, true or false`.
+            same = str(value).strip().lower() in (TRUE if choice else FALSE)
+        else:
+            same = not isinstance(value, bool) and str(value) == str(choice)
+        if same:
             return choice
     raise NotTaken
 
