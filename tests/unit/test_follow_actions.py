@@ -133,6 +133,10 @@ def test_bytes_or_words_are_progress(follow: Follow, moves: dict[str, bool]) -> 
             "failed (exit 1): no space left",
         ),
         ({"status": "failed", "exit_code": 1, "log": []}, "failed (exit 1): no output"),
+        (
+            {"status": "failed", "exit_code": 255, "log": ["unexplained"], "meaning": "authorise it"},
+            "failed (exit 255): authorise it",
+        ),
         ({"status": "running", "failed": True, "msg": "no systemd"}, "cannot be followed: no systemd"),
     ],
 )

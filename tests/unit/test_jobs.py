@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import jobs
@@ -233,3 +234,18 @@ def test_the_store_is_measured_once_a_call(
     monkeypatch.setattr(jobs, "folder_size", measure)
     jobs.wait("pull image", 0.5, [os.fspath(tmp_path)])
     assert measured == [tmp_path]
+
+
+def test_f19_what_a_failure_is_known_to_mean_is_told(
+    programs: Programs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    meanings = {"no such thing": "x", "Host key .* failed": "authorise it"}
+    jobs.LOGS.mkdir()
+    (jobs.LOGS / UNIT).with_suffix(".service.log").write_text("Host key verification failed.\nrsync error\n")
+    asked: dict[str, Any] = {"name": "pull image", "argv": ["true"], "start": False, "wait": 0}
+    asked["meanings"] = meanings
+    programs.answer("systemctl_show", FAILED)
+    assert run_module(job, capsys, **asked)["meaning"] == "authorise it"
+    assert run_module(job, capsys, **{**asked, "meanings": {}})["meaning"] == ""
+    programs.answer("systemctl_show", RUNNING)
+    assert run_module(job, capsys, **asked)["meaning"] == ""

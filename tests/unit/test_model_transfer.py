@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import model_transfer
 from ansible_collections.twinserve.pair.plugins.module_utils.model_transfer import (
     copy_argv,
+    copy_refusals,
     download_argv,
     download_env,
     missing,
@@ -108,14 +110,35 @@ def test_m21_m22_the_copy_goes_over_the_rail_with_our_key_and_known_hosts() -> N
     assert "--bwlimit=1g" in argv
     assert f"--files-from={model_transfer.list_file('o/model', 'spark-b')}" in argv
     shell = shlex.split(next(word for word in argv if word.startswith("--rsh=")).removeprefix("--rsh="))
-    assert shell[:3] == ["ssh", "-i", "/etc/twinserve/keys/copy"]
+    assert shell[:3] == ["ssh", "-F", "none"]
     options = [shell[place + 1] for place, word in enumerate(shell) if word == "-o"]
     assert options == [
+        "IdentityFile=/etc/twinserve/keys/copy",
+        "IdentityFile=/etc/twinserve/keys/copy.next",
         "IdentitiesOnly=yes",
         "BatchMode=yes",
         "StrictHostKeyChecking=yes",
         "UserKnownHostsFile=/etc/twinserve/known_hosts",
+        "GlobalKnownHostsFile=/dev/null",
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("bob@198.51.100.2: Permission denied (publickey,password).", True),
+        ("Host key verification failed.", True),
+        ('rsync: [receiver] mkstemp "/x" failed: Permission denied (13)', False),
+        ("ssh: connect to host 198.51.100.2 port 22: No route to host", False),
+    ],
+)
+def test_f19_a_copy_that_is_not_let_in_says_what_to_do(said: str, told: bool) -> None:
+    ((pattern, text),) = copy_refusals(node(), "198.51.100.2").items()
+    assert text == (
+        "head cannot ssh to the worker at 198.51.100.2 as bob: authorise its key and host key; "
+        "run ansible-playbook playbooks/fabric.yml"
+    )
+    assert bool(re.search(pattern, said)) is told
 
 
 def test_the_copy_shows_that_it_moves_and_goes_on_in_a_file_that_was_cut_off() -> None:

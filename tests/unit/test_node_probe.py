@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.twinserve.pair.plugins.module_utils import managed_files, meminfo, node_probe
+from ansible_collections.twinserve.pair.plugins.module_utils import managed_files, meminfo, node_probe, rdma
 from ansible_collections.twinserve.pair.plugins.module_utils.node_probe import Wanted, probe
 from ansible_collections.twinserve.pair.plugins.modules import node_facts
 from fake_programs import Programs
@@ -80,15 +80,24 @@ def test_of_the_users_keys_only_ours_are_read(tmp_path: Path) -> None:
     path = tmp_path / "authorized_keys"
     ours = "restrict ssh-ed25519 BBB twinserve-copy"
     path.write_text(f"ssh-ed25519 AAA me@laptop\n{ours}\nssh-ed25519 CCC x-twinserve-copyx\n")
-    assert node_probe._our_keys(path) == [ours]
-    assert node_probe._our_keys(tmp_path / "absent") == []
+    assert node_probe._our_keys(path, "twinserve-copy") == [ours]
+    assert node_probe._our_keys(path, "twinserve-control") == []
+    assert node_probe._our_keys(tmp_path / "absent", "twinserve-copy") == []
+
+
+def test_a_node_is_recognised_by_the_best_host_key_that_it_has(tmp_path: Path) -> None:
+    assert node_probe._host_key(tmp_path) is None
+    (tmp_path / "ssh_host_rsa_key.pub").write_text("ssh-rsa RRR root@node\n")
+    assert node_probe._host_key(tmp_path) == "ssh-rsa RRR"
+    (tmp_path / "ssh_host_ed25519_key.pub").write_text("ssh-ed25519 EEE root@node\n")
+    assert node_probe._host_key(tmp_path) == "ssh-ed25519 EEE"
 
 
 def test_f22_only_device_files_count(tmp_path: Path) -> None:
     (tmp_path / "uverbs0").touch()
     (tmp_path / "uverbs1").symlink_to("/dev/null")
-    assert node_probe.rdma_files(tmp_path) == ["uverbs1"]
-    assert node_probe.rdma_files(tmp_path / "absent") == []
+    assert rdma.device_files(tmp_path) == ["uverbs1"]
+    assert rdma.device_files(tmp_path / "absent") == []
 
 
 def test_the_runtime_that_is_current(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,10 +115,14 @@ def test_ssh_checks_host_keys_and_sends_one_word(tmp_path: Path, monkeypatch: py
         "StrictHostKeyChecking=yes",
         "UserKnownHostsFile=/etc/twinserve/known_hosts",
         "BatchMode=yes",
+        "GlobalKnownHostsFile=/dev/null",
+        "IdentityFile=/etc/twinserve/keys/control",
+        "IdentityFile=/etc/twinserve/keys/control.next",
+        "IdentitiesOnly=yes",
         "ControlMaster=auto",
     ):
         assert option in argv
-    assert argv[argv.index("-i") + 1] == "/etc/twinserve/keys/control"
+    assert argv[:3] == ["ssh", "-F", "none"], "no file of a user or the machine takes part"
     assert node.call(["state"], "", 5).endswith("twinserve@192.0.2.12 state\n")
 
 
@@ -128,6 +132,11 @@ def test_ssh_checks_host_keys_and_sends_one_word(tmp_path: Path, monkeypatch: py
         (
             "echo 'ssh: connect to host: No route to host' >&2; exit 255",
             r"^unreachable by ssh \(exit 255\): .*No route",
+        ),
+        (
+            "echo 'twinserve@192.0.2.12: Permission denied (publickey).' >&2; exit 255",
+            r"^head cannot ssh to the worker at 192\.0\.2\.12 as twinserve: authorise its key and host key "
+            r"\(Permission denied\); run ansible-playbook playbooks/fabric\.yml$",
         ),
         ("exit 126", "refuses 'state' for the control key"),
         ("""echo '{"error": "docker cannot be asked"}'; exit 1""", "^docker cannot be asked$"),

@@ -46,7 +46,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         elif answer["status"] != "done":
             lines = answer["log"] = (answer.get("log") or ["no output"])[-5:]
             how = _ENDS.get(answer["status"], f"failed (exit {answer.get('exit_code')})")
-            answer.update(failed=True, msg=f"{title} {how}: {lines[-1]}")
+            answer.update(failed=True, msg=f"{title} {how}: {answer.get('meaning') or lines[-1]}")
         return {**result, **answer}
 
     def _follow(

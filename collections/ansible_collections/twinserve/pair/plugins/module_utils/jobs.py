@@ -62,6 +62,12 @@ def read(name: str, watch: Sequence[str] = ()) -> JobState:
     )
 
 
+def meaning(state: JobState, meanings: Mapping[str, str]) -> str:
+    """What the output of a job that failed is known to mean: `meanings` maps regular expressions to texts."""
+    output = "\n".join(state.log) if state.status == "failed" else ""
+    return next((text for pattern, text in meanings.items() if re.search(pattern, output)), "")
+
+
 def start(
     name: str,
     argv: Sequence[str],

@@ -11,15 +11,11 @@ from string import Template
 from typing import Any
 
 from .conditions import Facts, holds
+from .ssh_client import CURE, KEYS, REFUSED, not_trusted, ssh_options
 
-COPY_KEY = "/etc/twinserve/keys/copy"
-KNOWN_HOSTS = "/etc/twinserve/known_hosts"
 LISTS = "/run/twinserve/copy"
 # AES-GCM: on CPUs with AES instructions it moves about half as much again as ssh's default cipher.
-_SSH = (
-    f"ssh -i {COPY_KEY} -o IdentitiesOnly=yes -o BatchMode=yes -o StrictHostKeyChecking=yes "
-    f"-o UserKnownHostsFile={KNOWN_HOSTS} -c aes128-gcm@openssh.com"
-)
+_SSH = " ".join(["ssh", *ssh_options(f"{KEYS}/copy"), "-c", "aes128-gcm@openssh.com"])
 _QUIET = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_UPDATE_CHECK": "1",
@@ -118,3 +114,8 @@ def copy_argv(
     words += ["--info=progress2", "--timeout=300"]
     words += [f"--files-from={list_file(snapshot['repo'], name)}", f"--rsh={_SSH}", *options]
     return [*words, f"{head['hf']['home']}/hub/", target]
+
+
+def copy_refusals(worker: Mapping[str, Any], address: str) -> dict[str, str]:
+    """What it means when the copy's ssh prints this: rsync's own last line tells nothing of it."""
+    return {REFUSED.pattern: f"{not_trusted(worker['user']['name'], address)}; {CURE}"}

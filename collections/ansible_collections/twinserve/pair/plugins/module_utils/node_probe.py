@@ -14,22 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from . import (
+    authorized_file,
     gpus,
     hf_cache,
+    host_names,
     images,
-    kernel_files,
     key_files,
     listeners,
     login_user,
     managed_files,
     meminfo,
     network_owner,
+    rdma,
     services,
-    sysfs,
 )
 from .shell import CommandError
 
-_KEYS = Path("/etc/twinserve/keys")
 _TOOLS = ("rsync", "netplan", "nmcli", "ip", "ping", "sudo", "docker", "ib_write_bw")
 
 
@@ -41,6 +41,7 @@ class Wanted:
     kernel_cache: str | None = None
     image: str | None = None
     snapshots: tuple[tuple[str, str], ...] = ()
+    names: tuple[str, ...] = ()
 
 
 def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
@@ -49,9 +50,10 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
     readers: dict[str, Callable[[], Any]] = {
         "hf": lambda: _hf(user, wanted),
         "memory": lambda: asdict(meminfo.read_memory()),
-        "devices": lambda: [device.as_dict() for device in sysfs.read_devices()],
-        "infiniband": rdma_files,
+        "devices": rdma.read_devices,
+        "infiniband": rdma.device_files,
         "network": network_owner.read_network,
+        "resolved": lambda: host_names.resolve(wanted.names),
         "docker": lambda: asdict(images.read_docker()),
         "image": lambda: _image(wanted.image or _planned_image()),
         "gpu": lambda: asdict(gpus.read_gpus()),
@@ -88,11 +90,11 @@ def _identity(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
         "kernel_cache_is_there": Path(kernels).is_dir(),
         "tools": {name: shutil.which(name) is not None for name in _TOOLS}
         | {"twinserve_user": _has_user("twinserve")},
-        "host_key": _first_words(Path("/etc/ssh/ssh_host_ed25519_key.pub")),
-        "public_keys": {name: _first_words(_KEYS / f"{name}.pub") for name in ("control", "copy")},
+        "host_key": _host_key(),
+        "public_keys": key_files.read(),
         "authorized": {
-            "control": _our_keys(Path("/var/lib/twinserve/.ssh/authorized_keys")),
-            "copy": _our_keys(Path(user.home, ".ssh/authorized_keys")),
+            "control": _our_keys(Path("/var/lib/twinserve/.ssh/authorized_keys"), "twinserve-control"),
+            "copy": _our_keys(Path(user.home, ".ssh/authorized_keys"), "twinserve-copy"),
         },
         "runtime": _runtime_version(),
     }
@@ -136,11 +138,6 @@ def _free(path: Path) -> dict[str, Any]:
     return {"path": str(path), "device": os.stat(path).st_dev, "free_gb": round(usage.free / 1e9, 1)}  # noqa: PTH116
 
 
-def rdma_files(folder: Path = Path("/dev/infiniband")) -> list[str]:
-    """Names of the device files by which programs reach the RDMA devices; none without the modules."""
-    return [name for name in kernel_files.names(folder) if (folder / name).is_char_device()]
-
-
 def _has_user(name: str) -> bool:
     try:
         pwd.getpwnam(name)
@@ -153,15 +150,16 @@ def _json(path: Path) -> Any:
     return json.loads(path.read_text()) if path.is_file() else None
 
 
-def _first_words(path: Path) -> str | None:
-    """Type and key of a public key file, without its comment."""
-    return " ".join(path.read_text().split()[:2]) if path.is_file() else None
+def _host_key(folder: Path = Path("/etc/ssh")) -> str | None:
+    """Type and key by which ssh recognises this node, without the comment: the best kind that it has."""
+    kinds = (folder / f"ssh_host_{kind}_key.pub" for kind in ("ed25519", "ecdsa", "rsa"))
+    found = next((path for path in kinds if path.is_file()), None)
+    return " ".join(found.read_text().split()[:2]) if found else None
 
 
-def _our_keys(path: Path) -> list[str]:
+def _our_keys(path: Path, mark: str) -> list[str]:
     """The lines of ours; others in the login user's file are none of our business."""
-    lines = path.read_text().splitlines() if path.is_file() else []
-    return [line for line in lines if line.endswith((" twinserve-control", " twinserve-copy"))]
+    return authorized_file.our_lines(path.read_bytes(), mark) if path.is_file() else []
 
 
 def _runtime_version() -> str | None:

@@ -1,6 +1,9 @@
 """The only wire between the nodes: ssh from the head to each worker, with one key to control and one to copy.
 
-Pure: from the probes of all nodes, what each file of the wire must hold.
+Pure: from the probes of all nodes, what each file of the wire must hold. A key is replaced in steps, each of
+which leaves the head able to reach its workers: the new one is made beside the old, authorized everywhere in
+addition, put in the old one's place; then the old one's lines go. What the nodes show tells where a rotation
+stands, so one that was interrupted goes on with any later run.
 """
 
 from __future__ import annotations
@@ -9,73 +12,122 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .managed_files import differing
+from .ssh_client import KNOWN_HOSTS, NEXT
 
-KNOWN_HOSTS = "/etc/twinserve/known_hosts"
 CONTROL_COMMAND = "/usr/local/sbin/twinserve-control"
+CONTROL_USER = "twinserve"
+CONTROL_HOME = "/var/lib/twinserve"
+NAMES = ("control", "copy")
+
+
+class NoHostKey(ValueError):
+    """A worker cannot be recognised; the message says what to do there."""
 
 
 def plan(
     nodes: Sequence[Mapping[str, Any]],
-    names: Sequence[str],
-    addresses: Sequence[str],
+    aliases: Sequence[Sequence[str]],
     plans: Sequence[Mapping[str, Any]],
+    rotate: bool = False,
 ) -> list[dict[str, Any]]:
-    """One entry a node, by rank: on the head `keys` to make and the known hosts, on workers their lines.
+    """One entry a node, by rank: on the head key files and known hosts, on workers the lines of ours.
 
-    `addresses` are the management addresses, `plans` the fabric plans. No lines until the head has keys.
-    `lacks` says whether anything is to be made there at all.
+    `aliases` are the names and addresses under which each node may be reached beside its rails, `plans` the
+    fabric plans; `rotate` asks for new keys. No lines until the head has keys. `lacks` says whether anything
+    is to be made there at all.
     """
-    head = nodes[0]
-    keys = head["public_keys"]
-    missing = [name for name in ("control", "copy") if not keys[name]]
-    rails = [[port["address"].split("/")[0] for port in plan["ports"]] for plan in plans]
-    known = _known_hosts(nodes, names, addresses, rails)
-    strange = bool(differing([{"path": KNOWN_HOSTS, "content": known, "mode": "0644"}], head["files"] or {}))
-    entries: list[dict[str, Any]] = [{"keys": missing, "known_hosts": known, "known_hosts_differ": strange}]
-    entries += [_worker(node, keys) for node in nodes[1:]]
-    for entry, node in zip(entries, nodes, strict=True):
-        entry["lacks"] = _lacks(entry) or not node["tools"]["twinserve_user"]
+    head, keys = nodes[0], nodes[0]["public_keys"]
+    workers = [_worker(node, keys) for node in nodes[1:]]
+    known = _known_hosts(nodes, aliases, plans)
+    entry = {
+        "make": _to_make(keys, rotate),
+        "promote": _to_promote(keys, nodes[1:]),
+        "drop": [name for name in NAMES if _spent(keys, name)],
+        "known_hosts": known,
+        "known_hosts_differ": bool(
+            differing([{"path": KNOWN_HOSTS, "content": known, "mode": "0644"}], head["files"] or {})
+        ),
+    }
+    entries: list[dict[str, Any]] = [entry, *workers]
+    for one, node in zip(entries, nodes, strict=True):
+        one["lines_differ"] = any(one[name]["differ"] for name in NAMES if name in one)
+        one["lacks"] = _lacks(one) or not node["tools"]["twinserve_user"]
     return entries
+
+
+def logins(
+    nodes: Sequence[Mapping[str, Any]], addresses: Sequence[str], plans: Sequence[Mapping[str, Any]]
+) -> list[dict[str, str]]:
+    """Every connection that the head needs: control at the management address, copies over each rail."""
+    wanted = []
+    for node, address, fabric in zip(nodes[1:], addresses[1:], plans[1:], strict=True):
+        wanted.append({"key": "control", "user": CONTROL_USER, "address": address})
+        rails = _rail_addresses(fabric)
+        wanted += [{"key": "copy", "user": node["user"]["name"], "address": rail} for rail in rails]
+    return wanted
 
 
 def _lacks(entry: Mapping[str, Any]) -> bool:
     """Whether anything of the wire has to be made on this node."""
-    lines = [entry[name]["missing"] or entry[name]["stale"] for name in ("control", "copy") if name in entry]
-    return bool(entry["keys"]) or bool(entry.get("known_hosts_differ")) or any(lines)
+    return any(entry.get(one) for one in ("lines_differ", "make", "promote", "drop", "known_hosts_differ"))
+
+
+def _to_make(keys: Mapping[str, str | None], rotate: bool) -> list[str]:
+    """Keys that are missing, and successors; a rotation that is under way is finished, not begun anew."""
+    missing = [name for name in NAMES if not keys[name]]
+    new = [f"{name}{NEXT}" for name in NAMES if rotate and keys[name] and not keys.get(f"{name}{NEXT}")]
+    return missing + new
+
+
+def _to_promote(keys: Mapping[str, str | None], workers: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Successors that take their place now: only those that every worker lets in already."""
+    ready = {}
+    for name in NAMES:
+        new = keys.get(f"{name}{NEXT}")
+        if new and keys[name] and new != keys[name]:
+            lines = [_line(worker, name, new) in worker["authorized"][name] for worker in workers]
+            if all(lines):
+                ready[name] = new
+    return ready
+
+
+def _spent(keys: Mapping[str, str | None], name: str) -> bool:
+    """Whether a successor has taken its place, or only half of its files was ever made."""
+    new = keys.get(f"{name}{NEXT}")
+    return new == "" or (new is not None and new == keys[name])
 
 
 def _known_hosts(
     nodes: Sequence[Mapping[str, Any]],
-    names: Sequence[str],
-    addresses: Sequence[str],
-    rails: Sequence[Sequence[str]],
+    aliases: Sequence[Sequence[str]],
+    plans: Sequence[Mapping[str, Any]],
 ) -> str:
     lines = []
-    for rank, node in enumerate(nodes[1:], start=1):
-        known = dict.fromkeys([names[rank], addresses[rank], *rails[rank]])
+    for node, names, fabric in zip(nodes[1:], aliases[1:], plans[1:], strict=True):
+        if not node["host_key"]:
+            raise NoHostKey(f"{names[0]} has no ssh host key to recognise it by: run `ssh-keygen -A` there")
+        known = dict.fromkeys([*names, *_rail_addresses(fabric)])
         lines.append(f"{','.join(known)} {node['host_key']}\n")
     return "".join(lines)
 
 
+def _rail_addresses(fabric: Mapping[str, Any]) -> list[str]:
+    return [port["address"].split("/")[0] for port in fabric["ports"]]
+
+
 def _worker(node: Mapping[str, Any], keys: Mapping[str, str | None]) -> dict[str, Any]:
+    """The lines of each key, and whether the node's are others: those of an earlier head may still write."""
+    entry = {}
+    for name in NAMES:
+        current = [key for key in (keys[name], keys.get(f"{name}{NEXT}")) if key]
+        lines = [_line(node, name, key) for key in dict.fromkeys(current)] if keys[name] else []
+        differ = bool(lines) and sorted(lines) != sorted(node["authorized"][name])
+        entry[name] = {"lines": lines, "differ": differ}
+    return entry
+
+
+def _line(node: Mapping[str, Any], name: str, key: str) -> str:
     """Each key may do one thing: `restrict` takes terminals, forwarding and everything else away."""
     home = (node.get("hf") or {}).get("home", "")
-    commands = {"control": CONTROL_COMMAND, "copy": f"rrsync -wo {home}"}
-    lines: dict[str, Any] = {"keys": []}
-    for name, command in commands.items():
-        key, options = keys[name], f'restrict,command="{command}"'
-        text = f"{key} twinserve-{name}"
-        present = f"{options} {text}" in node["authorized"][name]
-        lines[name] = {
-            "key": text,
-            "options": options,
-            "missing": bool(key) and not present,
-            "stale": _stale(node["authorized"][name], key) if key else [],
-        }
-    return lines
-
-
-def _stale(lines: Sequence[str], key: str) -> list[str]:
-    """Keys of an earlier head: who has one may still write to the cache."""
-    keys = (" ".join(line.split()[-3:]) for line in lines)
-    return [one for one in keys if not one.startswith(f"{key} ")]
+    command = {"control": CONTROL_COMMAND, "copy": f"rrsync -wo {home}"}[name]
+    return f'restrict,command="{command}" {key} twinserve-{name}'

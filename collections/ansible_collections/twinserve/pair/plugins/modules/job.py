@@ -46,6 +46,10 @@ options:
     description: Give up when neither size nor output changed for so long.
     type: int
     default: 900
+  meanings:
+    description: Regular expressions of known failures, and what to tell people when the output has one of them.
+    type: dict
+    default: {}
   start:
     description: Whether to start the job when it does not run; the follow-up calls do not.
     type: bool
@@ -81,6 +85,10 @@ log:
   type: list
   elements: str
   returned: outside check mode
+meaning:
+  description: What C(meanings) says of the failure; empty when it is none of those.
+  type: str
+  returned: outside check mode
 """
 
 from dataclasses import asdict
@@ -100,6 +108,7 @@ ARGUMENTS: dict[str, Any] = {
     "env_file": {"type": "path"},
     "watch": {"type": "list", "elements": "path", "default": []},
     "total_gb": {"type": "float"},
+    "meanings": {"type": "dict", "default": {}},
     "stall_seconds": {"type": "int", "default": 900},
     "start": {"type": "bool", "default": True},
     "stop": {"type": "bool", "default": False},
@@ -124,7 +133,8 @@ def main() -> None:
             jobs.collect(name)
     except (CommandError, OSError) as error:
         module.fail_json(msg=f"{name}: {error}")
-    module.exit_json(changed=True, attached=attached, **asdict(state))
+    meaning = jobs.meaning(state, module.params["meanings"])
+    module.exit_json(changed=True, attached=attached, meaning=meaning, **asdict(state))
 
 
 def _start(given: dict[str, Any]) -> bool:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Protocol
 
 from ..shell import last_line
+from ..ssh_client import FAILED, KEYS, KNOWN_HOSTS, refusal, ssh_options
 from .config import Member
 
 AGENT = "/usr/local/sbin/twinserve-rank"
-KEY = Path("/etc/twinserve/keys/control")
-KNOWN_HOSTS = Path("/etc/twinserve/known_hosts")
+KEY = Path(KEYS, "control")
 SOCKETS = Path("/run/twinserve")
-_SSH_FAILED, _REFUSED = 255, 126
+_REFUSED = 126
 
 
 class NodeError(RuntimeError):
@@ -46,14 +46,9 @@ class SshNode:
     """A worker's agent. One connection is kept; its host key is known and checked."""
 
     def __init__(
-        self, member: Member, key: Path = KEY, known: Path = KNOWN_HOSTS, sockets: Path = SOCKETS
+        self, member: Member, key: Path = KEY, known: Path = Path(KNOWN_HOSTS), sockets: Path = SOCKETS
     ) -> None:
-        options = {
-            "BatchMode": "yes",
-            "IdentitiesOnly": "yes",
-            "StrictHostKeyChecking": "yes",
-            "UserKnownHostsFile": str(known),
-            "GlobalKnownHostsFile": "/dev/null",
+        manners = {
             "ConnectTimeout": "5",
             "ServerAliveInterval": "3",
             "ServerAliveCountMax": "3",
@@ -62,8 +57,9 @@ class SshNode:
             "ControlPath": f"{sockets}/ssh-%C",
             "LogLevel": "ERROR",
         }
-        words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-        self._ssh = ["ssh", "-F", "none", "-i", str(key), *words]
+        words = [word for name, value in manners.items() for word in ("-o", f"{name}={value}")]
+        self._ssh = ["ssh", *ssh_options(str(key), str(known)), *words]
+        self._user, self._address = member.user, member.address
         self._target = f"{member.user}@{member.address}"
 
     def argv(self, words: Sequence[str]) -> list[str]:
@@ -80,8 +76,9 @@ class SshNode:
                 [*self._ssh, "-O", "exit", self._target], capture_output=True, timeout=10, check=False
             )
             raise
-        if code == _SSH_FAILED:
-            raise NodeError(f"unreachable by ssh (exit 255): {last_line(err)}")
+        if code == FAILED:
+            refused = refusal(err, self._user, self._address)
+            raise NodeError(refused or f"unreachable by ssh (exit 255): {last_line(err)}")
         if code == _REFUSED:
             raise NodeError(f"refuses {words[0]!r} for the control key: run the serve playbook")
         return _answer(words, code, out, err)
