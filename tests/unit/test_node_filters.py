@@ -42,18 +42,6 @@ def test_a_node_whose_network_could_not_be_read_is_named() -> None:
         FILTERS["fabric_plan"]([head(), {"network": None}], NAMES, settings())
 
 
-@pytest.mark.parametrize(
-    ("host", "address"),
-    [
-        ({"inventory_hostname": "spark-a", "ansible_host": "192.0.2.11"}, "192.0.2.11"),
-        ({"inventory_hostname": "spark-a"}, "spark-a"),
-        ({"inventory_hostname": "spark-a", "ansible_host": ""}, "spark-a"),
-    ],
-)
-def test_where_ssh_reaches_a_host(host: dict[str, str], address: str) -> None:
-    assert FILTERS["management_address"](host) == address
-
-
 def test_rendering_is_told_where_things_are_on_each_node() -> None:
     nodes = [{"hf": {"home": f"/hf{n}"}, "kernel_cache": f"/k{n}"} for n in (0, 1)]
     own: list[dict[str, Any]] = [

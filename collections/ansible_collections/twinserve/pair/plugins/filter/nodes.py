@@ -44,11 +44,6 @@ def serving(node: Mapping[str, Any]) -> bool:
     return node_faults.rank_runs(node)
 
 
-def management_address(host: Mapping[str, Any]) -> str:
-    """Where ssh reaches a host: its `ansible_host`, else its name in the inventory."""
-    return str(host.get("ansible_host") or host["inventory_hostname"])
-
-
 def rank_inputs(
     nodes: Sequence[Mapping[str, Any]],
     names: Sequence[str],
@@ -89,8 +84,8 @@ class FilterModule:
         """Map each name to its function."""
         return {
             "fabric_plan": plan_fabric,
-            "management_address": management_address,
             "serving": serving,
+            "started": services.pair_started,
             "bandwidth_refusal": bandwidth_plan.refusal,
             "bandwidth_lacking": bandwidth_plan.lacking,
             "bandwidth_schedule": bandwidth_plan.schedule,

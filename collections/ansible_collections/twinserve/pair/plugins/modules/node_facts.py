@@ -34,6 +34,11 @@ options:
         description: Commit, 40 hexadecimal digits.
         type: str
         required: true
+  names:
+    description: Names of hosts; what this node takes each for is reported as C(resolved), a list of IPv4 addresses.
+    type: list
+    elements: str
+    default: []
 attributes:
   check_mode: {support: full, description: Only reads.}
   diff_mode: {support: none, description: Changes nothing.}
@@ -56,7 +61,7 @@ ansible_facts:
   contains:
     twinserve_node:
       description: "Keys: hostname, architecture, kernel, python, user, kernel_cache, kernel_cache_is_there, tools, host_key, public_keys,
-        authorized, runtime, hf, memory, devices, infiniband, network, docker, image, gpu, files, services, listeners, state, rank_plan,
+        authorized, runtime, hf, memory, devices, infiniband, network, resolved, docker, image, gpu, files, services, listeners, state, rank_plan,
         pair_config, disk, errors."
       type: dict
       returned: always
@@ -82,6 +87,7 @@ ARGUMENTS: dict[str, Any] = {
             "revision": {"type": "str", "required": True},
         },
     },
+    "names": {"type": "list", "elements": "str", "default": []},
 }
 
 
@@ -96,6 +102,7 @@ def main() -> None:
         kernel_cache=module.params["kernel_cache"],
         image=module.params["image"],
         snapshots=tuple((one["repo"], one["revision"]) for one in module.params["snapshots"]),
+        names=tuple(module.params["names"]),
     )
     with ThreadPoolExecutor(max_workers=6) as pool:
         facts: dict[str, Any] = probe(wanted, pool)
