@@ -96,8 +96,8 @@ def test_ports_name_their_device_and_who_configured_them(node: Path) -> None:
 
 
 def test_device_files_are_listed_without_folders_and_may_be_missing(node: Path) -> None:
-    assert rdma.read_char_devices(node) == ["/dev/infiniband/uverbs0"]
-    assert rdma.read_char_devices(node / "elsewhere") == []
+    assert rdma.read_rdma(node)["char_devices"] == ["/dev/infiniband/uverbs0"]
+    assert rdma.device_files(node / "elsewhere") == []
 
 
 def test_what_cannot_be_read_hides_nothing_else(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:

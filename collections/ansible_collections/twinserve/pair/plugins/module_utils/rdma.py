@@ -12,6 +12,7 @@ from typing import Any
 
 from . import network_owner, sysfs
 from .hardware import read_hardware
+from .kernel_files import names
 from .netdevs import read_addresses
 from .shell import CommandError
 
@@ -32,12 +33,10 @@ def read_devices(
     return [device.as_dict() | read_hardware(root, device.hca) for device in devices]
 
 
-def read_char_devices(root: Path = Path("/")) -> list[str]:
-    """The device files that a program needs to reach RDMA, such as /dev/infiniband/uverbs0."""
-    folder = root / "dev/infiniband"
-    found = sorted(folder.iterdir()) if folder.is_dir() else []
+def device_files(folder: Path = Path("/dev/infiniband")) -> list[str]:
+    """Names of the device files by which programs reach the RDMA devices; none without the modules."""
     # Beside them udev makes folders of links to the same files.
-    return [f"/dev/infiniband/{path.name}" for path in found if path.is_char_device()]
+    return [name for name in names(folder) if (folder / name).is_char_device()]
 
 
 def read_tools() -> dict[str, str | None]:
@@ -56,7 +55,7 @@ def read_rdma(root: Path = Path("/")) -> dict[str, Any]:
     return {
         "devices": devices,
         "ports": join_ports(network, devices),
-        "char_devices": _part(errors, "char_devices", lambda: read_char_devices(root), []),
+        "char_devices": _part(errors, "char_devices", lambda: _char_devices(root), []),
         "tools": read_tools(),
         "errors": errors,
     }
@@ -69,6 +68,10 @@ def join_ports(network: Mapping[str, Any], devices: Sequence[Mapping[str, Any]])
         {"netdev": name, "hca": hcas.get(name), **link, **network["makers"][name]}
         for name, link in sorted(network["links"].items())
     ]
+
+
+def _char_devices(root: Path) -> list[str]:
+    return [f"/dev/infiniband/{name}" for name in device_files(root / "dev/infiniband")]
 
 
 def _devices(
