@@ -52,6 +52,11 @@ def _rdma(options: argparse.Namespace, progress: Progress) -> int:
     return 0
 
 
+def _bandwidth(options: argparse.Namespace, progress: Progress) -> int:
+    power.set_bandwidth(running_lab(options).host(options.host), options.gbits)
+    return 0
+
+
 def add(verbs: Verbs) -> None:
     """Add them to the command line."""
     rails = {"cut-rail": (_cut_rail, "pull the cable of a rail"), "mend-rail": (_mend_rail, "put it back")}
@@ -76,3 +81,9 @@ def _add_device_verbs(verbs: Verbs) -> None:
     lose.add_argument("--clear", action="store_true", help="it is back, as after a power cycle")
     rdma = verbs.add("rdma", _rdma, "whether the host has /dev/infiniband", host=True)
     rdma.add_argument("state", choices=("on", "off"))
+    bandwidth = verbs.add(
+        "bandwidth", _bandwidth, "what ib_write_bw shows of a rail, sent by the host", host=True
+    )
+    rate = bandwidth.add_mutually_exclusive_group(required=True)
+    rate.add_argument("gbits", type=float, nargs="?", metavar="GBITS")
+    rate.add_argument("--clear", action="store_true", help="what such a machine does")

@@ -81,6 +81,15 @@ def set_memory(host: Host, gib: float) -> None:
     simulator.update_memory(host, Path("/proc/meminfo").read_text())
 
 
+def set_bandwidth(host: Host, gbits: float | None) -> None:
+    """Set what the host's ib_write_bw sends on a rail, in Gb/s; None for what such a machine does."""
+    setting = host.engine / "bandwidth"
+    if gbits is None:
+        setting.unlink(missing_ok=True)
+    else:
+        setting.write_text(f"{gbits:g}\n")
+
+
 def set_rdma(host: Host, is_on: bool) -> None:
     """Give a host its /dev/infiniband, or put it aside; a reboot changes nothing in that."""
     if is_on:
