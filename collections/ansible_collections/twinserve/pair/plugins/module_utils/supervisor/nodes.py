@@ -78,7 +78,11 @@ class SshNode:
             raise
         if code == FAILED:
             refused = refusal(err, self._user, self._address)
-            raise NodeError(refused or f"unreachable by ssh (exit 255): {last_line(err)}")
+            raise NodeError(
+                f"is not reached: {refused}"
+                if refused
+                else f"unreachable by ssh (exit 255): {last_line(err)}"
+            )
         if code == _REFUSED:
             raise NodeError(f"refuses {words[0]!r} for the control key: run the serve playbook")
         return _answer(words, code, out, err)
