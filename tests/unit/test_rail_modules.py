@@ -8,27 +8,27 @@ from typing import Any
 
 import fake_sysfs as fake
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils import sysfs
+from ansible_collections.twinserve.pair.plugins.module_utils import fabric_record, sysfs
 from ansible_collections.twinserve.pair.plugins.module_utils.reach import Reached, Target
-from ansible_collections.twinserve.pair.plugins.modules import ports_up, rail_addresses, rail_proof
+from ansible_collections.twinserve.pair.plugins.modules import ports_up, rail_proof
 from fake_programs import Programs
 from module_run import run_module
 
 ADDRESS = {"family": "inet", "local": "192.168.177.1", "prefixlen": 24}
 UP = {"ifname": "enp1s0f0np0", "flags": ["UP", "LOWER_UP"], "mtu": 9000, "addr_info": [ADDRESS]}
 DOWN = {"ifname": "enp1s0f0np0", "flags": [], "mtu": 1500, "addr_info": []}
-PORT = {"netdev": "enp1s0f0np0", "address": "192.168.177.1/24", "mtu": 9000}
 
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
-    return Programs(tmp_path, monkeypatch, "ip", "netplan", "systemd-run", "systemctl")
+    monkeypatch.setattr(fabric_record, "FILE", tmp_path / "record/before.json")
+    return Programs(tmp_path, monkeypatch, "ip", "networkctl")
 
 
 def acts(programs: Programs) -> list[str]:
-    """What was asked beside looking, and beside the timer that would undo it."""
-    timer = ("systemd-run ", "systemctl stop twinserve-way-back")
-    return [call for call in programs.calls if call != "ip -j addr" and not call.startswith(timer)]
+    """What was asked beside looking."""
+    looks = ("ip -j ", "ip -4 route show", "networkctl status")
+    return [call for call in programs.calls if not call.startswith(looks)]
 
 
 def test_a_port_that_is_down_is_set_up(programs: Programs, capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,58 +50,6 @@ def test_a_port_that_cannot_be_set_up_is_told(programs: Programs, capsys: pytest
     answer = run_module(ports_up, capsys, netdevs=["enp1s0f0np0"])
     assert answer["failed"]
     assert "Operation not permitted" in answer["msg"]
-
-
-@pytest.mark.parametrize(
-    ("link", "file", "changed"),
-    [(UP, "new\n", False), (UP, "old\n", True), (UP, None, True), (DOWN, "new\n", True)],
-)
-@pytest.mark.parametrize("check", [False, True])
-def test_addresses_are_written_only_when_file_or_port_differ(
-    tmp_path: Path,
-    programs: Programs,
-    capsys: pytest.CaptureFixture[str],
-    link: dict[str, Any],
-    file: str | None,
-    changed: bool,
-    check: bool,
-) -> None:
-    programs.answer("ip_-j_addr", json.dumps([link]))
-    up = json.dumps([UP])
-    programs.answer("netplan_apply", do=f"echo '{up}' > \"$NODE/answers/ip_-j_addr\"")
-    path = tmp_path / "fabric.yaml"
-    if file:
-        path.write_text(file)
-    args: dict[str, Any] = {
-        "path": str(path),
-        "content": "new\n",
-        "ports": [PORT],
-    }
-    answer = run_module(rail_addresses, capsys, check=check, **args)
-    assert (answer["failed"], answer["changed"]) == (False, changed)
-    assert (answer["diff"]["before"], answer["diff"]["after"]) == (file or "", "new\n")
-    applied = changed and not check
-    assert acts(programs) == (["netplan generate", "netplan apply"] if applied else [])
-    assert (path.read_text() if path.exists() else None) == ("new\n" if applied else file)
-
-
-def test_f13_an_address_that_is_lost_fails_the_task_with_the_way_back(
-    tmp_path: Path, programs: Programs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
-    ticks = iter(range(0, 10_000, 2))
-    monkeypatch.setattr("time.monotonic", lambda: float(next(ticks)))
-    own = {"family": "inet", "local": "192.0.2.11", "prefixlen": 24}
-    office = {"ifname": "enP7s7", "flags": ["UP"], "mtu": 1500, "addr_info": [own]}
-    programs.answer("ip_-j_addr", json.dumps([UP, office]))
-    programs.answer("netplan_apply", do=f"echo '{json.dumps([UP])}' > \"$NODE/answers/ip_-j_addr\"")
-    path = tmp_path / "fabric.yaml"
-    args: dict[str, Any] = {"path": str(path), "content": "new\n", "ports": [PORT]}
-    answer = run_module(rail_addresses, capsys, **args)
-    assert answer["msg"] == (
-        "management address 192.0.2.11 did not return within 5 s; fabric file rolled back"
-    )
-    assert not path.exists()
 
 
 RAIL: dict[str, Any] = {

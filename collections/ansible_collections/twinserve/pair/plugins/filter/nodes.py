@@ -14,6 +14,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     model_transfer,
     node_faults,
     serve_change,
+    services,
     ssh_wire,
     status_text,
 )

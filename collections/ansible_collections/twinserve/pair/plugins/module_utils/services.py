@@ -31,3 +31,8 @@ def is_active(unit: Mapping[str, str]) -> bool:
 def node_runs(node: Mapping[str, Any], unit: str) -> bool:
     """Whether that unit is active on the node of this probe."""
     return is_active((node.get("services") or {}).get(unit, {}))
+
+
+def pair_started(node: Mapping[str, Any]) -> bool:
+    """Whether the supervisor or a rank runs on the node of this probe."""
+    return any(node_runs(node, unit) for unit in _UNITS)

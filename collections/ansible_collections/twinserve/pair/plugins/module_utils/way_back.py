@@ -1,27 +1,101 @@
 """A timer that undoes a change on the node by itself, for changes that can cut everybody off from it.
 
 Armed before the change, disarmed once the node proved to be reachable. It is systemd's, so that it goes off
-also when the session that made the change is gone.
+also when the session that made the change is gone. Who undoes and who confirms race for one file: only one of
+them can rename it.
 """
 
 from __future__ import annotations
 
+import json
 import shlex
+import shutil
+import time
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-from .shell import run
+from .shell import CommandError, run
+
+FOLDER = Path("/run/twinserve-way-back")
+# Seconds that an undo may take: netplan, and NetworkManager's wait for each port.
+_UNDO = 60
 
 
-def arm(name: str, seconds: int, commands: Sequence[Sequence[str]]) -> None:
-    """Run `commands` one after the other in `seconds`, whatever happens until then."""
-    script = "; ".join(shlex.join(command) for command in commands)
+def folder(name: str) -> Path:
+    """Where a change keeps what its undo needs; only root may read it."""
+    return FOLDER / name
+
+
+def arm(name: str, seconds: int, commands: Sequence[Sequence[str]], about: dict[str, Any]) -> None:
+    """Run `commands` one after the other in `seconds` unless somebody confirms; `about` is for him to read.
+
+    Raises CommandError when the timer cannot be set: then nothing may be changed.
+    """
+    place = folder(name)
+    for old in ("armed", "undoing", "undone"):
+        (place / old).unlink(missing_ok=True)
+    lines = [shlex.join(command) for command in commands]
+    script = ["cd " + shlex.quote(str(place)), "mv armed undoing || exit 0", *lines, "mv undoing undone"]
+    (place / "undo").write_text("\n".join(script) + "\n")
+    (place / "armed").write_text(json.dumps(about))
     timer = ["--quiet", "--collect", f"--unit={_unit(name)}", f"--on-active={seconds}"]
-    run(["systemd-run", *timer, "--timer-property=AccuracySec=1s", "/bin/sh", "-c", script])
+    exact = ["--timer-property=AccuracySec=100ms", "--service-type=oneshot"]
+    run(["systemd-run", *timer, *exact, "/bin/sh", str(place / "undo")])
 
 
-def disarm(name: str) -> None:
-    """Take the timer away. Raises CommandError when that fails: the change will then be undone."""
-    run(["systemctl", "stop", f"{_unit(name)}.timer"])
+def make_room(name: str) -> Path:
+    """An empty, private folder for a new change."""
+    place = folder(name)
+    shutil.rmtree(place, ignore_errors=True)
+    FOLDER.mkdir(mode=0o700, exist_ok=True)
+    place.mkdir(mode=0o700)
+    return place
+
+
+def undo_now(name: str) -> None:
+    """Do at once, and wait for, what the timer would do. By systemd too: our session may be gone next."""
+    run(["systemctl", "start", f"{_unit(name)}.service"], timeout=_UNDO)
+    _stop_timer(name)
+
+
+def claim(name: str) -> dict[str, Any] | None:
+    """Keep the change: no undo can begin any more. What was armed; None when nothing was, or too late."""
+    place = folder(name)
+    try:
+        (place / "armed").rename(place / "kept")
+    except FileNotFoundError:
+        return None
+    _stop_timer(name)
+    about: dict[str, Any] = json.loads((place / "kept").read_text())
+    return about
+
+
+def state(name: str) -> str:
+    """`armed`, `undoing`, `undone`, or `none` when no change waits for anything."""
+    return next((one for one in ("armed", "undoing", "undone") if (folder(name) / one).exists()), "none")
+
+
+def settle(name: str, seconds: float) -> str:
+    """Wait until no undo is due or running; the state in the end."""
+    limit = time.monotonic() + seconds
+    while state(name) in ("armed", "undoing") and time.monotonic() < limit:
+        time.sleep(0.2)
+    return state(name)
+
+
+def clear(name: str) -> None:
+    """Forget a change that is kept or undone."""
+    shutil.rmtree(folder(name), ignore_errors=True)
+
+
+def _stop_timer(name: str) -> None:
+    """A timer that has gone off is no longer there to stop, and has nothing left to do."""
+    try:
+        run(["systemctl", "stop", f"{_unit(name)}.timer"])
+    except CommandError as error:
+        if "not loaded" not in str(error):
+            raise
 
 
 def _unit(name: str) -> str:

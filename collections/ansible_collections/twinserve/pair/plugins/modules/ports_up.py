@@ -9,6 +9,8 @@ short_description: Set network ports up and see which have carrier
 description:
   - A port that is administratively down does not know whether its cable has a live other end.
   - Sets the given ports up, gives them no address, and waits a few seconds for carrier.
+  - That they were down is kept in C(/var/lib/twinserve/fabric/before.json), for M(twinserve.pair.rail_addresses) with
+    V(state=absent).
 author: [The Twinserve developers]
 options:
   netdevs:
@@ -39,8 +41,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils import fabric_record
+from ..module_utils.carrier import bring_up
 from ..module_utils.netdevs import read_links
-from ..module_utils.netplan_apply import bring_up
 from ..module_utils.shell import CommandError
 
 ARGUMENTS: dict[str, Any] = {"netdevs": {"type": "list", "elements": "str", "required": True}}
@@ -58,6 +61,7 @@ def main() -> None:
         diff = {"before": "".join(f"{n}: down\n" for n in down), "after": "".join(f"{n}: up\n" for n in down)}
         if module.check_mode or not down:
             module.exit_json(changed=bool(down), diff=diff)
+        fabric_record.ensure(down)
         module.exit_json(changed=True, diff=diff, carrier=bring_up(down))
     except CommandError as error:
         module.fail_json(msg=str(error))

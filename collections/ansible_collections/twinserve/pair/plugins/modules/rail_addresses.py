@@ -1,59 +1,87 @@
 #!/usr/bin/python
-"""Ansible module: give the rails of a node their addresses by a netplan file, with a way back."""
+"""Ansible module: give the rails of a node their addresses, or take them back, with a timed way back."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rail_addresses
-short_description: Give the rails of a node their addresses
+short_description: Give the rails of a node their addresses, or put the link back as it was
 description:
-  - Writes one netplan file, checks it as merged, applies it and waits until the ports have what it says.
-  - When the address of another port, such as that of the management network, does not come back within 5 seconds, the
-    node restores the file by itself and fails. A timer does the same when the module is killed with its session.
+  - Gives ports of systemd-networkd their addresses by one netplan file of ours, and ports of NetworkManager by one
+    profile of ours each. Files and profiles of others are never touched.
+  - The file is tried together with all others first. It is refused when another file is invalid, holds edits that were
+    never applied, or would win over ours.
+  - Before anything changes, a timer of systemd is armed that takes the change back after 25 seconds. When the address
+    of another port, such as that of the management network, does not come back within 5 seconds, or a port does not
+    get what it shall have, the node goes back at once. The timer is disarmed only by V(state=confirmed), for which the
+    action plugin of the same name makes a new connection.
+  - What each port was like before its first change is kept in C(/var/lib/twinserve/fabric/before.json); V(state=absent)
+    restores it, under the same guard.
 author: [The Twinserve developers]
 options:
-  path:
-    description: The netplan file.
-    type: path
-    required: true
-  content:
-    description: Its whole content.
+  netplan:
+    description: Whole content of C(/etc/netplan/60-twinserve-fabric.yaml); not given, the file is left as it is.
     type: str
-    required: true
-  ports:
-    description: "What each port shall have afterwards: C(netdev), C(address) with prefix length, C(mtu) in bytes."
+  profiles:
+    description: "NetworkManager profiles to have: C(netdev), C(address) with prefix length, C(mtu) in bytes."
     type: list
     elements: dict
-    required: true
+    default: []
+  ports:
+    description:
+      - "What each port shall have afterwards: C(netdev), C(address) with prefix length, C(mtu) in bytes."
+      - Ports that are neither in O(netplan) nor in O(profiles) are somebody else's and are left alone.
+    type: list
+    elements: dict
+    default: []
+  state:
+    description:
+      - V(present) gives the addresses, V(absent) restores what was there before the first change.
+      - V(confirmed) keeps the change that waits for it; the action plugin calls it by itself.
+    type: str
+    choices: [present, confirmed, absent]
+    default: present
 attributes:
-  check_mode: {support: full, description: Compares and predicts.}
-  diff_mode: {support: full, description: Shows the file.}
+  check_mode: {support: full, description: Compares and predicts; what would be refused is refused.}
+  diff_mode: {support: full, description: Shows the file, the profiles and the ports.}
 """
 
 EXAMPLES = r"""
 - name: Give the rails their addresses
   twinserve.pair.rail_addresses:
-    path: /etc/netplan/60-twinserve-fabric.yaml
-    content: "{{ plan.netplan }}"
+    netplan: "{{ plan.netplan }}"
+    profiles: "{{ plan.profiles }}"
     ports: "{{ plan.ports }}"
+
+- name: Put the link back as it was before Twinserve
+  twinserve.pair.rail_addresses:
+    state: absent
 """
 
 RETURN = r"""
-{}
+way_back:
+  description:
+    - C(armed) while the change waits to be confirmed, C(kept) once it is, C(undone) when the node took it back.
+    - C(none) when there is nothing to take back.
+  type: str
+  returned: always
+  sample: armed
 """
 
-from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.netplan_apply import ApplyError, apply_file, is_set
+from ..module_utils import rails_absent, rails_apply, rails_confirm
+from ..module_utils.guard import ApplyError
+from ..module_utils.netplan_merge import MergeError
 from ..module_utils.shell import CommandError
 
 ARGUMENTS: dict[str, Any] = {
-    "path": {"type": "path", "required": True},
-    "content": {"type": "str", "required": True},
-    "ports": {"type": "list", "elements": "dict", "required": True},
+    "netplan": {"type": "str"},
+    "profiles": {"type": "list", "elements": "dict", "default": []},
+    "ports": {"type": "list", "elements": "dict", "default": []},
+    "state": {"type": "str", "choices": ["present", "confirmed", "absent"], "default": "present"},
 }
 
 
@@ -63,18 +91,34 @@ def main() -> None:
         argument_spec=ARGUMENTS,
         supports_check_mode=True,
     )
-    path, content = Path(module.params["path"]), module.params["content"]
-    before = path.read_text() if path.is_file() else ""
-    diff = {"before": before, "after": content, "before_header": str(path), "after_header": str(path)}
-    ports = module.params["ports"]
     try:
-        # The same file may not be live: somebody changed the port by hand.
-        changed = before != content or not all(is_set(port) for port in ports)
-        if changed and not module.check_mode:
-            apply_file(path, content, ports)
-    except (ApplyError, CommandError) as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(changed=changed, diff=diff)
+        if module.params["state"] == "confirmed":
+            confirm(module)
+        outcome = change(module.params, module.check_mode)
+    except (ApplyError, MergeError, CommandError) as error:
+        # Said also of a change that never began: who called must not wait for a timer.
+        module.fail_json(msg=str(error), way_back="none")
+    diff = {"before": outcome.before, "after": outcome.after}
+    module.exit_json(changed=outcome.changed, diff=diff, way_back="armed" if outcome.armed else "none")
+
+
+def change(params: dict[str, Any], check: bool) -> rails_apply.Outcome:
+    """Do or predict what `state` says. Raises ApplyError, MergeError or CommandError."""
+    if params["state"] == "absent":
+        return rails_absent.absent(check)
+    wish = rails_apply.Wish(params["netplan"], params["profiles"], params["ports"])
+    return rails_apply.present(wish, check)
+
+
+def confirm(module: AnsibleModule) -> None:
+    """Keep the change that is armed; ends the module."""
+    outcome = "none" if module.check_mode else rails_confirm.confirm()
+    if outcome == "undone":
+        module.fail_json(msg="the node has taken the change of its rails back", way_back=outcome)
+    if outcome == "none" and not module.check_mode:
+        text = "no change of the rails waits to be confirmed: the node was restarted, or another run ended it"
+        module.fail_json(msg=text, way_back=outcome)
+    module.exit_json(changed=outcome == "kept", way_back=outcome)
 
 
 if __name__ == "__main__":

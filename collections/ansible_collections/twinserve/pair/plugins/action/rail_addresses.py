@@ -1,0 +1,102 @@
+"""Action `twinserve.pair.rail_addresses`: keep a change of a node's rails only over a new connection.
+
+A session that is open may live on where no new one comes through. So it is closed before the node is asked to
+keep the change; where nobody asks in time, the node takes the change back by itself.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+from ansible_collections.twinserve.pair.plugins.module_utils.guard import LIMIT
+
+display = Display()
+# Seconds after the change until we give the node up: its timer, its undo (netplan, NetworkManager), and ssh's
+# own wait for each try.
+PATIENCE = LIMIT + 65.0
+_PAUSE = 2.0
+
+Answer = dict[str, Any]
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]
+    """The node decides and acts; this only asks, waits and tells."""
+
+    _requires_connection = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> Answer:
+        """Return the module's answer, failed with what became of the node when the change was not kept."""
+        result: Answer = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        args = dict(self._task.args)
+        began = time.monotonic()
+        try:
+            answer = self._call(args, variables)
+        except AnsibleConnectionFailure as error:
+            answer = {"failed": True, "msg": f"the connection was lost ({error})"}
+        if answer.get("failed") and "way_back" not in answer:
+            # It never came to its end: only the node knows what it did.
+            return {**result, **self._lost(args, variables, began, str(answer.get("msg")))}
+        if answer.get("way_back") != "armed":
+            return {**result, **answer}
+        kept, why = self._ask(variables, began)
+        if kept.get("way_back") == "kept":
+            return {**result, **answer, "way_back": "kept"}
+        return {**result, **_told(kept, args, variables, f"no new connection came through{why}")}
+
+    def _lost(self, args: Answer, variables: Answer, began: float, why: str) -> Answer:
+        """The module was cut off or killed: wait until its timer has gone off, and never confirm."""
+        host = variables.get("inventory_hostname", "")
+        display.display(f"    {host}: {why.splitlines()[0]}: waiting for the node to go back by itself")
+        while time.monotonic() - began < LIMIT + _PAUSE:
+            time.sleep(_PAUSE)
+        answer, _ = self._ask(variables, began)
+        return _told(answer, args, variables, why)
+
+    def _ask(self, variables: Answer, began: float) -> tuple[Answer, str]:
+        """The node's answer over a new connection, tried until patience ends; and why the first failed."""
+        why = ""
+        while True:
+            try:
+                self._connection.reset()
+                return self._call({"state": "confirmed"}, variables), why
+            except AnsibleConnectionFailure as error:
+                why = why or f" ({error})"
+            if time.monotonic() - began > PATIENCE:
+                return {"failed": True, "way_back": "unknown"}, why
+            time.sleep(_PAUSE)
+
+    def _call(self, args: Answer, variables: Answer) -> Answer:
+        answer: Answer = self._execute_module(
+            module_name="twinserve.pair.rail_addresses", module_args=args, task_vars=variables
+        )
+        return answer
+
+
+def _told(answer: Answer, args: Answer, variables: Answer, why: str) -> Answer:
+    """What was tried on which host, what became of it, and what to do."""
+    host = variables.get("inventory_hostname", "")
+    what = {
+        "undone": "it took the change back by itself and is reachable again",
+        "kept": "it is reachable, and the change is live, but was not seen to its end",
+        "none": "it is reachable again; no change waits there any more (a restart, or it never began)",
+    }.get(str(answer.get("way_back")))
+    if what is None and answer.get("way_back") != "unknown":
+        what = f"it is reachable again, but does not say what became of it: {answer.get('msg')}"
+    follow = "journalctl -u 'twinserve-way-back-*' there tells more; then run playbooks/fabric.yml again"
+    if what is None:
+        what = f"it is not reachable after {PATIENCE:.0f} s either, and should have gone back by itself"
+        follow = "look at its console: sudo systemctl list-timers, ip addr, ls /etc/netplan"
+    text = f"{host}: {_tried(args)}: {why.strip()}; {what}. {follow}"
+    return {"failed": True, "changed": False, "msg": text, "way_back": answer.get("way_back")}
+
+
+def _tried(args: Answer) -> str:
+    if args.get("state") == "absent":
+        return "its link was being put back as it was before Twinserve"
+    ports = [f"{port['address']} to {port['netdev']}" for port in args.get("ports") or []]
+    return f"its rails were being addressed ({', '.join(ports)})"

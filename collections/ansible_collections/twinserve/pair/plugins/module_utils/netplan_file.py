@@ -1,0 +1,35 @@
+"""Our one netplan file: read, written whole or not at all, and which ports it names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+FILE = Path("/etc/netplan/60-twinserve-fabric.yaml")
+
+
+def read() -> str | None:
+    """Its content; None when there is no such file."""
+    return FILE.read_text() if FILE.is_file() else None
+
+
+def is_private() -> bool:
+    """Whether only root may read it: netplan complains about any other mode."""
+    return FILE.stat().st_mode & 0o777 == 0o600
+
+
+def write(content: str | None) -> None:
+    """Put `content` in its place in one step, mode 0600; None removes the file."""
+    if content is None:
+        FILE.unlink(missing_ok=True)
+        return
+    staged = FILE.with_suffix(".new")  # netplan reads *.yaml only
+    staged.touch(mode=0o600)
+    staged.chmod(0o600)
+    staged.write_text(content)
+    staged.rename(FILE)
+
+
+def ports_of(content: str | None) -> set[str]:
+    """The ports that a file in our own form names."""
+    return set(re.findall(r"^ {4}(\S+):$", content or "", re.MULTILINE))

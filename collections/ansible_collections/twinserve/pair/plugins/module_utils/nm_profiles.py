@@ -1,0 +1,114 @@
+"""NetworkManager's profiles of the rails: one of ours a port, and which profile a port is on."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from .shell import run
+
+# Seconds that NetworkManager is given to bring a profile up.
+_UP = 10
+
+
+def is_running() -> bool:
+    """Whether there is a NetworkManager to ask."""
+    return (
+        shutil.which("nmcli") is not None
+        and run(["nmcli", "-t", "-f", "RUNNING", "general"]).strip() == "running"
+    )
+
+
+def name_of(netdev: str) -> str:
+    """The name of our profile for a port."""
+    return f"twinserve-{netdev}"
+
+
+def wanted(profile: Mapping[str, Any]) -> dict[str, str]:
+    """What our profile holds: the address and nothing that could draw other traffic to the port."""
+    return {
+        "connection.interface-name": str(profile["netdev"]),
+        "connection.autoconnect": "yes",
+        # Above the profiles that NetworkManager makes by itself, which would ask for DHCP after a reboot.
+        "connection.autoconnect-priority": "100",
+        "ipv4.method": "manual",
+        "ipv4.addresses": str(profile["address"]),
+        "ipv4.never-default": "yes",
+        "ipv6.method": "disabled",
+        "802-3-ethernet.mtu": str(profile["mtu"]),
+    }
+
+
+_FIELDS = tuple(wanted({"netdev": "", "address": "", "mtu": ""}))
+
+
+def read(netdev: str) -> dict[str, str] | None:
+    """Our profile of a port as NetworkManager has it; None when there is none."""
+    if name_of(netdev) not in names():
+        return None
+    text = run(["nmcli", "-t", "-f", ",".join(_FIELDS), "con", "show", "id", name_of(netdev)])
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {key: _plain(value) for key, _, value in pairs if key in _FIELDS}
+
+
+def names() -> list[str]:
+    """The names of all profiles."""
+    return [_plain(line) for line in run(["nmcli", "-t", "-f", "NAME", "con", "show"]).splitlines()]
+
+
+def ours() -> list[str]:
+    """The ports for which there is a profile of ours."""
+    return sorted(name.removeprefix("twinserve-") for name in names() if name.startswith("twinserve-"))
+
+
+def write_argv(netdev: str, fields: Mapping[str, str], new: bool) -> list[str]:
+    """The call that makes our profile, or gives it these fields."""
+    head = ["nmcli", "con", "modify", "id", name_of(netdev)]
+    if new:
+        head = ["nmcli", "con", "add", "type", "ethernet", "con-name", name_of(netdev), "ifname", netdev]
+    return head + [word for field in fields.items() for word in field]
+
+
+def up_argv(profile: str, netdev: str, wait: int = _UP, kind: str = "id") -> list[str]:
+    """The call that puts a port on a profile, given by `kind`: id (its name) or uuid."""
+    return ["nmcli", "--wait", str(wait), "con", "up", kind, profile, "ifname", netdev]
+
+
+def apply(profile: Mapping[str, Any]) -> None:
+    """Make our profile of a port hold what is wanted, and put the port on it. Raises CommandError."""
+    netdev = str(profile["netdev"])
+    run(write_argv(netdev, wanted(profile), new=read(netdev) is None))
+    run(up_argv(name_of(netdev), netdev), timeout=_UP + 5)
+
+
+def delete(netdev: str) -> None:
+    """Remove our profile of a port."""
+    run(["nmcli", "con", "delete", "id", name_of(netdev)])
+
+
+def devices() -> dict[str, dict[str, str]]:
+    """`state`, `profile` and its `uuid` by port; nothing where NetworkManager does not run."""
+    if not is_running():
+        return {}
+    text = run(["nmcli", "-t", "-f", "DEVICE,STATE,CONNECTION,CON-UUID", "device"])
+    rows = [split(line) for line in text.splitlines()]
+    return {row[0]: {"state": row[1], "profile": row[2], "uuid": row[3]} for row in rows if len(row) == 4}
+
+
+def split(line: str) -> list[str]:
+    """The fields of one line of `nmcli -t`: colons inside a field are escaped."""
+    return [_plain(part) for part in re.split(r"(?<!\\):", line)]
+
+
+def text(netdev: str, fields: Mapping[str, str] | None) -> str:
+    """A profile for people to read; nothing for one that is not there."""
+    if fields is None:
+        return ""
+    lines = [f"profile {name_of(netdev)}", *(f"  {key}: {value}" for key, value in sorted(fields.items()))]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(value: str) -> str:
+    return re.sub(r"\\(.)", r"\1", value)
