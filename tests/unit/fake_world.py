@@ -106,6 +106,7 @@ class FakeRank:
     available_gib: float = 110.0
     expected: list[dict[str, Any]] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
+    pcie_error: str | None = None
 
     def call(self, words: Sequence[str], stdin: str, timeout: float) -> str:
         """Answer a verb."""
@@ -143,6 +144,7 @@ class FakeRank:
             "hostname": self.rank,
             "boot_id": "b",
             "devices": [device.as_dict() for device in self.devices],
+            "pcie_error": self.pcie_error,
             "memory": {"total_gib": 120, "available_gib": self.available_gib},
             "plan": plan if self.plan is None else self.plan,
             "container": self.container,

@@ -154,7 +154,7 @@ def test_the_module_reports_and_changes_nothing(
     monkeypatch.setattr(rdma_info, "read_rdma", lambda: rdma.read_rdma(node))
     answer = run_module(rdma_info, capsys, check=check)
     assert (answer["changed"], answer["failed"]) == (False, False)
-    assert set(answer["rdma"]) == {"devices", "ports", "char_devices", "tools", "errors"}
+    assert set(answer["rdma"]) == {"devices", "ports", "lost", "char_devices", "tools", "errors"}
     assert json.loads(json.dumps(answer["rdma"]["errors"])) == {}
 
 

@@ -420,3 +420,25 @@ def test_rails_in_subnets_of_their_own_are_proved_by_ping() -> None:
         ("198.51.100.2", ""),
         ("203.0.113.2", ""),
     ]
+
+
+@pytest.mark.parametrize("error", ["pcieport 0000:00:00.0: AER: Uncorrectable (Fatal) error", None])
+def test_f23_a_device_that_a_pcie_error_took_keeps_the_pair_down(error: str | None) -> None:
+    world = World()
+    head = world.ranks[0]
+    head.expected = [{"netdev": "enp1s0f1np1", "hca": "rocep1s0f1", "address": "198.51.100.1"}]
+    head.devices, head.pcie_error = fake_pair.head()[1:], error
+    if error is None:
+        # The kernel log says nothing: the other rail serves, and what changed is told.
+        assert world.until("serving")["effective"]["rails"] == 1
+        assert world.heard("rank 0: RoCE device of enp1s0f1np1 is gone: look at rdma link")
+        return
+    world.run(120)
+    assert world.shown[-1]["detail"] == (
+        "waiting: head: RoCE device of enp1s0f1np1 is gone (PCIe error in the kernel log): "
+        "power-cycle the node"
+    )
+    assert world.shown[-1]["state"] == "down"
+    assert not any("start" in calls for calls in world.calls)
+    head.devices, head.pcie_error = fake_pair.head(), None
+    world.until("serving")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from . import lost_device
 from .listeners import Listener, taken
 from .model_transfer import selected
 from .render import listening_ports
@@ -25,6 +26,7 @@ def faults(
         _architecture(node, settings, release),
         _gpu(node),
         _host_key(node),
+        *lost_device.faults(node),
         _owner(node),
         *_disk(node, settings, release),
     ]

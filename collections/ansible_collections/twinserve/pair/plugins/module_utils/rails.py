@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from . import lost_device
 from .gids import describe, find_v2
 from .link import Endpoint, Link, Rail, Unused
 from .neighbours import facing, is_link_local, is_twin, neighbours, shared
@@ -90,14 +91,19 @@ def without_rails(link: Link, dead: Mapping[int, str], wanted: str | int, max_ra
     return _judge(shorter, wanted, max_rails)
 
 
-def drift(expected: Sequence[Mapping[str, Any]], devices: Iterable[Device]) -> list[str]:
-    """Say what changed on a node since its configuration was written: lost addresses, moved GID indexes."""
+def drift(
+    expected: Sequence[Mapping[str, Any]], devices: Iterable[Device], pcie_error: str | None = None
+) -> list[str]:
+    """Say what changed on a node since its configuration was written: lost addresses, moved GID indexes.
+
+    `pcie_error` is the kernel log's line on one, if a device is gone and there is such a line.
+    """
     by_hca = {device.hca: device for device in devices}
     notes = []
     for entry in expected:
         device, address = by_hca.get(entry["hca"]), entry["address"]
         if device is None:
-            notes.append(f"RoCE device {entry['hca']} of {entry['netdev']} is gone")
+            notes.append(lost_device.text(entry["netdev"], pcie_error))
         elif address not in [known.partition("/")[0] for known in device.addresses]:
             notes.append(f"{device.netdev} lost {address}; run the fabric play")
         elif (found := find_v2(device.gids, address)) and found.index != entry.get("gid_index"):

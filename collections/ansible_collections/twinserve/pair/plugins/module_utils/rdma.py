@@ -13,6 +13,7 @@ from typing import Any
 from . import network_owner, sysfs
 from .hardware import read_hardware
 from .kernel_files import names
+from .lost_device import read_lost
 from .netdevs import read_addresses
 from .shell import CommandError
 
@@ -55,6 +56,7 @@ def read_rdma(root: Path = Path("/")) -> dict[str, Any]:
     return {
         "devices": devices,
         "ports": join_ports(network, devices),
+        "lost": _part(errors, "lost", lambda: read_lost(root), []),
         "char_devices": _part(errors, "char_devices", lambda: _char_devices(root), []),
         "tools": read_tools(),
         "errors": errors,

@@ -135,10 +135,21 @@ rdma:
         files: {description: Where that is written., type: list, elements: str, returned: always}
         lasting: {description: Whether it is still there after a reboot., type: bool, returned: always}
         by_hand: {description: Addresses that no service knows of., type: list, elements: str, returned: always}
+    lost:
+      description: Ports of an mlx5 card without an RDMA device, while the node has others.
+      returned: always
+      type: list
+      elements: dict
+      contains:
+        netdev: {description: Name of the port., type: str, returned: always}
+        pcie_error:
+          description: "The last line of this boot's kernel log on a fatal PCIe error or a dead card; null when there is none."
+          type: str
+          returned: always
     char_devices: {description: Device files for RDMA., type: list, elements: str, returned: always}
     tools: {description: Programs with their paths; null for one that is not installed., type: dict, returned: always}
     errors:
-      description: "Why a part could not be read, by part (C(devices), C(devices.NAME), C(ports), C(addresses), C(char_devices))."
+      description: "Why a part could not be read, by part (C(devices), C(devices.NAME), C(ports), C(addresses), C(lost), C(char_devices))."
       type: dict
       returned: always
   sample:
@@ -181,6 +192,7 @@ rdma:
         files: [/etc/netplan/60-twinserve-fabric.yaml]
         lasting: true
         by_hand: []
+    lost: []
     char_devices: [/dev/infiniband/rdma_cm, /dev/infiniband/uverbs0]
     tools: {ethtool: /usr/sbin/ethtool, ib_write_bw: null, ibv_devinfo: null, ip: /usr/sbin/ip}
     errors: {}

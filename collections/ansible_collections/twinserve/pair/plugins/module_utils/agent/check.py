@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..gids import describe, find_v2
+from ..gids import find_v2
+from ..port_check import gid_problem, port_problem
 from ..sysfs import Device
 
 
 def rail_problem(rail: Mapping[str, Any], device: Device | None) -> str | None:
     """Say why this rail cannot be used now; None when it can."""
     hca, netdev, address = rail["hca"], rail["netdev"], rail["address"]
-    if device is None:
-        return f"RoCE device {hca} of {netdev} is gone"
-    if device.netdev != netdev:
-        return f"{hca} belongs to {device.netdev}, not to {netdev}"
-    if device.state != "ACTIVE":
-        return f"{hca} is {device.state or 'in an unknown state'}, not ACTIVE"
-    if not device.up:
-        return f"{netdev} is {device.operstate}{' without carrier' if device.carrier is False else ''}"
+    if (problem := port_problem(hca, netdev, device)) or device is None:
+        return problem
     if address not in [known.partition("/")[0] for known in device.addresses]:
         return f"{netdev} lost {address}; run the fabric play"
     found = find_v2(device.gids, address)
     if found is None:
-        return f"{hca} has no RoCE v2 GID for {address} (found: {describe(device.gids)})"
+        return gid_problem(device, address)
     if found.index != rail["gid_index"]:
         return (
             f"the GID of {address} on {hca} moved from {rail['gid_index']} to {found.index} during this start"

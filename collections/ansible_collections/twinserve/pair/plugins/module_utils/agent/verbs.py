@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from .. import lost_device
 from ..docker_argv import LinkError, docker_argv
 from ..kernel_files import read_attr
 from ..listeners import read_listeners, taken
@@ -35,11 +36,14 @@ def report(root: Path = Path("/")) -> dict[str, Any]:
     except AgentError:
         plan = None
     found = container.inspect(plan["container"]) if plan else None
+    devices = read_devices(root)
+    gone = lost_device.gone((plan or {}).get("expected_link") or [], [device.hca for device in devices])
     return {
         "version": paths.VERSION,
         "hostname": platform.node(),
         "boot_id": read_attr(root / "proc/sys/kernel/random/boot_id"),
-        "devices": [device.as_dict() for device in read_devices(root)],
+        "devices": [device.as_dict() for device in devices],
+        "pcie_error": lost_device.read_error() if gone else None,
         "memory": read_memory(root).as_dict(),
         "plan": plan and {name: plan.get(name) for name in ("digest", "image", "container", "expected_link")},
         "container": found,

@@ -17,7 +17,7 @@ from .nodes import Node, NodeError
 _QUICK, _SLOW, _START = 12.0, 40.0, 330.0
 # The agent's own limits on top of the container's stop timeout.
 _STOP_EXTRA = 240.0
-_REPORT_FIELDS = frozenset({"version", "devices", "memory", "plan", "container"})
+_REPORT_FIELDS = frozenset({"version", "devices", "memory", "plan", "container", "pcie_error"})
 _CONTAINER_FIELDS = frozenset({"id"})
 _RANK_FIELDS = frozenset({"unit", "container", "exit_code", "gpu_gib", "log_line"})
 

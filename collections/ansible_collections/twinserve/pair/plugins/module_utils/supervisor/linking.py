@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from .. import lost_device
 from ..link import Endpoint, Link, Rail
 from ..rails import drift, pair_rails, rank_name, without_rails
 from ..reach import Target
@@ -30,6 +31,9 @@ def find_link(state: State, now: float) -> Moved:
     state = replace(state, available=free)
     if memory.waiting:
         return again(state, now, _SOON, memory.waiting), ()
+    if gone := _gone(reports):
+        # A card that failed fails again: no start before the node had its power cut.
+        return wait(state, "; ".join(gone), now)
     link = pair_link(state)
     notes = [memory.note] * bool(memory.note) + _drift(reports)
     if link.errors:
@@ -96,6 +100,18 @@ def _be_patient(state: State, link: Link, now: float) -> Moved:
     state = replace(state, blocked=None, short_at=now if state.short_at is None else state.short_at)
     why = link.warnings[-1] if link.warnings else "it has no address on one side"
     return again(state, now, _SOON, f"waiting a little for the second rail ({why})"), ()
+
+
+def _gone(reports: _REPORTS) -> list[str]:
+    """Devices of the expected rails that a PCIe error took, as the kernel logs say."""
+    return [
+        f"{rank_name(rank)}: {lost_device.text(netdev, report['pcie_error'])}"
+        for rank, report in sorted(reports.items())
+        if report["pcie_error"]
+        for netdev in lost_device.gone(
+            report["plan"].get("expected_link") or [], [one["hca"] for one in report["devices"]]
+        )
+    ]
 
 
 def _drift(reports: _REPORTS) -> list[str]:
