@@ -40,6 +40,19 @@ def plan_fabric(
     return fabric_plan.plan_all(nodes, names, wish)
 
 
+def plan_wire(
+    nodes: Sequence[Mapping[str, Any]],
+    aliases: Iterable[Sequence[str]],
+    plans: Sequence[Mapping[str, Any]],
+    rotate: bool = False,
+) -> list[dict[str, Any]]:
+    """One entry a node, by rank: key files and known hosts of the head, lines of the workers."""
+    try:
+        return ssh_wire.plan(nodes, list(aliases), plans, rotate)
+    except ssh_wire.NoHostKey as error:
+        raise AnsibleFilterError(str(error)) from error
+
+
 def serving(node: Mapping[str, Any]) -> bool:
     """Whether a rank runs on the node now."""
     return node_faults.rank_runs(node)
@@ -106,4 +119,5 @@ class FilterModule:
             "download_argv": model_transfer.download_argv,
             "download_env": model_transfer.download_env,
             "copy_argv": model_transfer.copy_argv,
+            "copy_refusals": model_transfer.copy_refusals,
         }
