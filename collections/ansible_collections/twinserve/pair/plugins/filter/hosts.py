@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ansible_collections.twinserve.pair.plugins.module_utils import host_names
+from ansible_collections.twinserve.pair.plugins.module_utils import host_names, preview, render
 
 
 def management_address(host: Mapping[str, Any]) -> str:
@@ -34,6 +34,28 @@ def control_ways(hosts: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
     return [asdict(way) for way in ways]
 
 
+def unseen(hosts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Hosts of the pair that this run could not look at, each with a sentence that says why."""
+    found = {}
+    for host in hosts:
+        if not _fact(host, "twinserve_node"):
+            name, said = str(host["inventory_hostname"]), (host.get("__preflight_looked") or {}).get("msg")
+            absent = "it is not in this run (--limit takes a whole pair)"
+            why = str(said or absent).strip().removeprefix("Task failed: ")
+            found[name] = f"{name} cannot be looked at: {why}"
+    return found
+
+
+def unseen_report(hosts: Iterable[Mapping[str, Any]], release: Mapping[str, Any], pair: str) -> list[str]:
+    """What is known of a pair that cannot be seen whole, with each rank's command."""
+    ranks = list(hosts)
+    names = [str(host["inventory_hostname"]) for host in ranks]
+    nodes = [_fact(host, "twinserve_node") or None for host in ranks]
+    settings = [_fact(host, "twinserve_settings") or _fact(ranks[0], "twinserve_settings") for host in ranks]
+    plans = render.rank_plans(settings, release, preview.inputs(nodes, names, settings), pair)
+    return preview.report(names, nodes, list(unseen(ranks).values()), preview.commands(plans, names, nodes))
+
+
 def _fact(host: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found: Mapping[str, Any] = (host.get("ansible_facts") or {}).get(name) or {}
     return found
@@ -48,4 +70,7 @@ class FilterModule:
             "management_address": management_address,
             "names_to_resolve": names_to_resolve,
             "control_ways": control_ways,
+            "unseen": unseen,
+            "unseen_report": unseen_report,
+            "rank_commands": preview.commands,
         }
