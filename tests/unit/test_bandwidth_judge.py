@@ -94,6 +94,14 @@ def test_both_twins_at_once_are_judged_by_their_one_cable() -> None:
     ]
 
 
+def test_a_rail_that_is_slow_alone_is_told_once() -> None:
+    alone = [run(rail, "spark-b", gbits) for rail, gbits in ((0, 13.2), (1, 97.2))]
+    at_once = [run(rail, "spark-b", 13.2, together=True) for rail in (0, 1)]
+    assert report([node(*alone, *at_once), node()], NAMES)["warnings"] == [
+        "rail 0 moves 13.2 Gb/s on a 200 Gb/s link (degraded CX7 start): power-cycle both nodes"
+    ]
+
+
 STATION: dict[str, Any] = {"speed": 400.0, "pcie": 944.0, "netdev": "enP1p3s0f0np0"}
 
 
@@ -104,7 +112,7 @@ def test_host_memory_of_a_station_is_normal_at_220_to_230() -> None:
 
 
 def test_two_cables_of_stations_add_up() -> None:
-    runs = [run(rail, "spark-b", 225.0, together=True, **STATION | {"netdev": f"enP{rail}np{rail}"})
+    runs = [run(rail, "spark-b", 225.0, together=True, **STATION | {"netdev": f"enP{rail + 1}p3s0f0np0"})
             for rail in (0, 1)]  # fmt: skip
     assert report([node(*runs), node()], NAMES)["warnings"] == []
     slow = [{**one, "gbits": 110.0} for one in runs]

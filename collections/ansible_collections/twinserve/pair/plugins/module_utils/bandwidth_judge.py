@@ -60,10 +60,16 @@ def report(
     warnings = no_gpu + [
         f"{name}: {text}" for own, name in zip(servers, names, strict=False) for text in own["silent"]
     ]
-    for group in _groups(ways):
+    slow: set[Any] = set()
+    for key, group in _groups(ways).items():
         lines.append(_line(group))
         warnings += [_unmeasured(way) for way in group if way.gbits is None]
-        warnings += _judge_together(group) if group[0].together else _judge_rail(group)
+        if not group[0].together and (said := _judge_rail(group)):
+            warnings += said
+            slow.add(key[:2])
+        # With a rail that is slow alone the sum says nothing new; groups come in the order of the runs.
+        elif group[0].together and key[:2] not in slow:
+            warnings += _judge_together(group)
     if any(way.memory == "host" and _bound_by_memory(way) for way in ways):
         lines.append("220 to 230 Gb/s of 400 are normal for host memory and one queue pair")
     for node, name in zip(found, names, strict=True):
@@ -76,13 +82,13 @@ def _way(run: Mapping[str, Any], name: str) -> Way:
     return Way(sender=name, receiver=run["to"], **{fact: run[fact] for fact in facts})
 
 
-def _groups(ways: Iterable[Way]) -> list[list[Way]]:
-    """Ways that belong together: both directions of a rail, or of all rails at once."""
+def _groups(ways: Iterable[Way]) -> dict[Any, list[Way]]:
+    """Ways that belong together, by memory, ends and rail: both directions of one rail, or of all at once."""
     groups: dict[Any, list[Way]] = {}
     for way in ways:
         ends = tuple(sorted((way.sender, way.receiver)))
         groups.setdefault((way.memory, ends, way.together, way.together or way.rail), []).append(way)
-    return list(groups.values())
+    return groups
 
 
 def _line(group: Sequence[Way]) -> str:
@@ -141,11 +147,12 @@ def _judge_together(group: Sequence[Way]) -> list[str]:
 
 
 def _cables(ways: Sequence[Way]) -> float | None:
-    """What the rails carry together: twins of a port share its cable."""
+    """What the rails carry together. Where PCIe is too narrow for a cable, a port is twins that share it."""
     cables: dict[str, list[Way]] = {}
     for way in ways:
         port = re.search(r"np\d+$", way.netdev)
-        cables.setdefault(port[0] if port else way.netdev, []).append(way)
+        twin = way.speed and way.pcie and way.pcie * _PCIE_PAYLOAD < way.speed
+        cables.setdefault(port[0] if port and twin else way.netdev, []).append(way)
     sums = [_least(own[0].speed, _sum(way.carries for way in own)) for own in cables.values()]
     return _sum(sums)
 
