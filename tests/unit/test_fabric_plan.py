@@ -117,31 +117,6 @@ def test_f10_a_subnet_of_the_kept_rail_is_not_given_to_the_other() -> None:
     assert "192.168.178.0/24 overlaps 192.168.178.1/24 on spark-a enp1s0f1np1" in refusal(one, other)
 
 
-def test_f11_different_mtus_are_refused_when_others_configured_the_ports() -> None:
-    slow = worker(**ADDRESSED_WORKER | {"enp1s0f0np0": link("198.51.100.2/24", mtu=1500)})
-    said = refusal(head(**ADDRESSED_HEAD), slow, manage=False)
-    assert said == "rail 0 MTU differs: spark-a 9000, spark-b 1500; set both to the same value"
-
-
-def test_f11_different_mtus_are_set_to_one_and_the_addresses_stay() -> None:
-    slow = worker(**ADDRESSED_WORKER | {"enp1s0f0np0": link("198.51.100.2/24", mtu=1500)})
-    plans = plan(head(**ADDRESSED_HEAD), slow)
-    assert addresses(plans)[1] == ["198.51.100.2/24", "203.0.113.2/24"]
-    ports = yaml.safe_load(plans[1]["netplan"])["network"]["ethernets"]
-    assert {name: (port["mtu"], port["addresses"]) for name, port in ports.items()} == {
-        "enp1s0f0np0": (9000, ["198.51.100.2/24"])
-    }
-
-
-def test_f12_link_local_addresses_are_replaced_or_at_least_told() -> None:
-    one = head(enp1s0f1np1=link("169.254.7.9/16"))
-    other = worker(enp1s0f0np0=link("169.254.201.3/16"))
-    assert addresses(plan(one, other, rails="1")) == [["192.168.177.1/24"], ["192.168.177.2/24"]]
-    kept = plan(one, other, manage=False)
-    assert addresses(kept) == [["169.254.7.9/16"], ["169.254.201.3/16"]]
-    assert kept[0]["warnings"] == ["rail 0 uses a link-local address that changes at reboot"]
-
-
 def test_f15_a_live_port_of_another_network_takes_nobodys_place() -> None:
     ports = (("enp1s0f0np0", "rocep1s0f0", "0000:01:00.0"), *HEAD_PORTS)
     elsewhere = {"enp1s0f0np0": link("192.0.2.140/30")}
@@ -165,10 +140,13 @@ def test_f07_the_second_rail_is_the_twin_and_no_other_cable() -> None:
     assert rails(plans) == [("enp1s0f1np1", "enp1s0f0np0"), ("enP2p1s0f1np1", "enP2p1s0f0np0")]
 
 
-def test_f24_a_port_that_is_set_but_dark_is_refused_with_those_that_are_up() -> None:
-    dark = head(**ADDRESSED_HEAD)
-    assert refusal(dark, worker(**ADDRESSED_WORKER), netdevs=("enp1s0f0np0", None)) == (
-        "fabric_netdev enp1s0f0np0 is down on spark-a; up RoCE ports: enp1s0f1np1, enP2p1s0f1np1"
+@pytest.mark.parametrize(("netdev", "state"), [("enp1s0f0np0", "down"), ("enP7s7", "no RoCE port")])
+def test_f24_a_port_that_is_set_but_dark_is_refused_with_those_that_are_up(netdev: str, state: str) -> None:
+    ports = (*HEAD_PORTS, ("enp1s0f0np0", "rocep1s0f0", "0000:01:00.0"))
+    dark = network(ports, ADDRESSED_HEAD | {"enp1s0f0np0": link(carrier=False)})
+    assert refusal(dark, worker(**ADDRESSED_WORKER), netdevs=(netdev, None)) == (
+        f"fabric_netdev on spark-a: {netdev} is {state} on the head; "
+        "up RoCE ports: enp1s0f1np1, enP2p1s0f1np1"
     )
 
 
@@ -221,26 +199,6 @@ def test_two_rails_are_refused_when_there_is_one() -> None:
     one_cable = worker(enP2p1s0f0np0=link(carrier=False))
     assert "rails is 2, but only 1 pair of cabled RDMA ports" in refusal(head(), one_cable, rails="2")
     assert len(rails(plan(head(), one_cable))) == 1
-
-
-def test_unmanaged_ports_without_a_common_subnet_are_refused_with_what_they_have() -> None:
-    said = refusal(head(enp1s0f1np1=link("198.51.100.1/24")), worker(), manage=False)
-    assert said == (
-        "no CX7 subnet shared on rail 0 "
-        "(spark-a enp1s0f1np1: 198.51.100.1/24, spark-b enp1s0f0np0: no address); "
-        "give both ends one, or set fabric_manage: true"
-    )
-
-
-def test_unmanaged_twin_without_address_leaves_one_rail() -> None:
-    one, other = head(enp1s0f1np1=link("198.51.100.1/24")), worker(enp1s0f0np0=link("198.51.100.2/24"))
-    assert rails(plan(one, other, manage=False)) == [("enp1s0f1np1", "enp1s0f0np0")]
-
-
-def test_one_address_on_both_ends_is_no_link() -> None:
-    same = link("192.168.177.1/24")
-    plans = plan(head(enp1s0f1np1=same), worker(enp1s0f0np0=same), rails="1")
-    assert addresses(plans) == [["192.168.177.1/24"], ["192.168.177.2/24"]]
 
 
 def test_of_several_addresses_the_shared_one_counts() -> None:

@@ -8,14 +8,15 @@ import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.twinserve.pair.plugins.filter.nodes import FilterModule
 from ansible_collections.twinserve.pair.plugins.lookup.runtime import LookupModule
-from probes import NAMES, head, worker
+from probes import NAMES, head, link, worker
 
 FILTERS = FilterModule().filters()
 LINK = {
     "rails": "auto",
-    "fabric_manage": True,
+    "fabric_manage": "auto",
     "fabric_netdev": None,
     "fabric_peer": None,
+    "nccl_ib_hca": None,
     "fabric_mtu": 9000,
     "fabric_subnets": ["10.1.0.0/24", "10.2.0.0/24"],
 }
@@ -27,8 +28,21 @@ def settings(**worker_only: Any) -> list[dict[str, Any]]:
 
 def test_f24_the_port_of_the_main_rail_is_each_nodes_own() -> None:
     plans = FILTERS["fabric_plan"]([head(), worker()], NAMES, settings(fabric_netdev="enP2p1s0f0np0"))
-    assert [plan["ports"][0]["netdev"] for plan in plans] == ["enp1s0f1np1", "enP2p1s0f0np0"]
+    assert [plan["ports"][0]["netdev"] for plan in plans] == ["enP2p1s0f1np1", "enP2p1s0f0np0"]
     assert [plan["ports"][0]["address"] for plan in plans] == ["10.1.0.1/24", "10.1.0.2/24"]
+
+
+def test_f05_a_worker_that_is_reached_over_the_lan_is_told() -> None:
+    other = worker(enP7s7=link("192.0.2.12/24"))
+    plans = FILTERS["fabric_plan"]([head(), other], NAMES, settings(), ["192.0.2.11", "192.0.2.12"])
+    assert plans[0]["found"] == [
+        "worker 192.0.2.12 is reached over enP7s7, not a CX7 port: using 10.1.0.2 for the fabric"
+    ]
+
+
+def test_f16_the_selector_is_each_nodes_own() -> None:
+    plans = FILTERS["fabric_plan"]([head(), worker()], NAMES, settings(nccl_ib_hca="=roceP2p1s0f0"))
+    assert [plan["ports"][0]["netdev"] for plan in plans] == ["enP2p1s0f1np1", "enP2p1s0f0np0"]
 
 
 @pytest.mark.parametrize(("rails", "count"), [("auto", 2), (1, 1), ("1", 1), (2, 2)])
@@ -58,6 +72,7 @@ def test_rendering_is_told_where_things_are_on_each_node() -> None:
         "nccl_ib_hca": None,
         "fabric_netdev": None,
         "expected_link": [{"netdev": "e0", "hca": "r0", "address": "10.0.0.1"}],
+        "dropped_rails": [],
     }
     assert (inputs[1]["nccl_ib_hca"], inputs[1]["fabric_netdev"], inputs[1]["expected_link"]) == (
         "=x",

@@ -13,6 +13,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     images,
     model_transfer,
     node_faults,
+    rail_verdict,
     serve_change,
     services,
     ssh_wire,
@@ -21,9 +22,16 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
 
 
 def plan_fabric(
-    nodes: Sequence[dict[str, Any]], names: Sequence[str], settings: Sequence[Mapping[str, Any]]
+    nodes: Sequence[dict[str, Any]],
+    names: Sequence[str],
+    settings: Sequence[Mapping[str, Any]],
+    management: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
-    """One plan a node, by rank, from probes and settings of all nodes of the pair, by rank."""
+    """One plan a node, by rank, from probes and settings of all nodes of the pair, by rank.
+
+    `management` are the addresses by which they are reached from outside, so that it can be told where that
+    is no rail.
+    """
     missing = [name for name, node in zip(names, nodes, strict=True) if not node.get("network")]
     if missing:
         raise AnsibleFilterError(
@@ -34,10 +42,11 @@ def plan_fabric(
         manage=settings[0]["fabric_manage"],
         netdevs=tuple(own["fabric_netdev"] for own in settings),
         peers=tuple(own["fabric_peer"] for own in settings),
+        hcas=tuple(own["nccl_ib_hca"] for own in settings),
         mtu=settings[0]["fabric_mtu"],
         subnets=tuple(settings[0]["fabric_subnets"]),
     )
-    return fabric_plan.plan_all(nodes, names, wish)
+    return fabric_plan.plan_all(nodes, names, wish, management)
 
 
 def plan_wire(
@@ -80,6 +89,7 @@ def rank_inputs(
                 {"netdev": port["netdev"], "hca": port["hca"], "address": port["address"].split("/")[0]}
                 for port in plan["ports"]
             ],
+            "dropped_rails": plan.get("dropped", []),
         }
         for node, name, address, own, plan in zip(nodes, names, addresses, settings, plans, strict=True)
     ]
@@ -100,6 +110,9 @@ class FilterModule:
             "fabric_plan": plan_fabric,
             "serving": serving,
             "started": services.pair_started,
+            "rails_to_prove": rail_verdict.to_prove,
+            "rail_verdict": rail_verdict.judge,
+            "used_rails": rail_verdict.used,
             "bandwidth_refusal": bandwidth_plan.refusal,
             "bandwidth_lacking": bandwidth_plan.lacking,
             "bandwidth_schedule": bandwidth_plan.schedule,

@@ -1,6 +1,6 @@
-"""RDMA ports of the nodes of a pair, and which of them face each other: pure, from the probes.
+"""RDMA ports of the nodes of a pair, and which of them belong together by their place: pure, from the probes.
 
-Ports face each other when they have addresses in one subnet. Where addresses are missing their place on the
+Ports that have addresses face each other as `neighbours` says. Where addresses are missing their place on the
 card decides: the same position among the cabled ports, the PCIe twin of the main rail for the second rail.
 """
 
@@ -8,24 +8,34 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-LINK_LOCAL = ipaddress.IPv4Network("169.254.0.0/16")
+from .neighbours import LINK_LOCAL, is_twin, lasting, without
+from .network_owner import Maker
+
+NETPLAN_FILE = "/etc/netplan/60-twinserve-fabric.yaml"
 
 
 @dataclass(frozen=True)
 class Port:
-    """One RDMA port of one node. `addresses` have their prefix length, `mtu` is in bytes."""
+    """One RDMA port of one node. `addresses` have their prefix length, `mtu` is in bytes.
+
+    `enabled` is what an administrator set; `up` says that there is also a live other end. `ours` is whether
+    the port is named in our netplan file, or has a NetworkManager profile of ours.
+    """
 
     netdev: str
     hca: str
     pci: str
     addresses: tuple[str, ...]
     mtu: int
+    enabled: bool
     up: bool
-    carrier: bool
+    maker: Maker
+    ours: bool
 
     @property
     def cable(self) -> int:
@@ -34,81 +44,111 @@ class Port:
         return int(named[1]) if named else int(self.pci.rpartition(".")[2] or "0", 16)
 
     @property
+    def domain(self) -> str:
+        """The PCIe domain, in which the two twins of a cable differ."""
+        return self.pci.partition(":")[0]
+
+    @property
     def order(self) -> tuple[int, str, str]:
         """Cable first, then PCI address, so that the twins of a cable stay together."""
         return (self.cable, self.pci, self.netdev)
+
+    @property
+    def addressed_by_others(self) -> bool:
+        """Whether somebody else gave it an address; link-local ones appear by themselves."""
+        return bool(lasting(self.addresses)) and not self.ours
+
+    def stays(self, address: str) -> bool:
+        """Whether the address is there again after a reboot."""
+        return self.maker.lasting and address not in self.maker.by_hand
 
 
 Rail = tuple[Port, ...]
 
 
-def read_ports(node: dict[str, Any]) -> list[Port]:
+def profile_name(netdev: str) -> str:
+    """What our NetworkManager profile of a port is called."""
+    return f"twinserve-{netdev}"
+
+
+def is_ours(netdev: str, network: Mapping[str, Any]) -> bool:
+    """Whether we configured the port, by the `network` part of a probe."""
+    text = network["netplan"].get(NETPLAN_FILE) or ""
+    in_file = re.search(rf"(?m)^\s+{re.escape(netdev)}:", text) is not None
+    return in_file or network["makers"][netdev]["profile"] == profile_name(netdev)
+
+
+def read_ports(node: Mapping[str, Any]) -> list[Port]:
     """RDMA ports of a probe, in a fixed order. A device without a netdev cannot carry RoCE: left out."""
-    links = node["network"]["links"]
+    network = node["network"]
     ports = []
     for device in node["devices"]:
-        if link := links.get(device["netdev"]):
+        if link := network["links"].get(device["netdev"]):
+            made = network["makers"][device["netdev"]]
             port = Port(
                 netdev=device["netdev"],
                 hca=device["hca"],
                 pci=device["pci"] or "",
                 addresses=tuple(link["addresses"]),
                 mtu=int(link["mtu"]),
-                up=bool(link["up"]),
-                carrier=bool(link["carrier"]),
+                enabled=bool(link["up"]),
+                up=bool(link["carrier"]),
+                maker=Maker(**made | {"files": tuple(made["files"]), "by_hand": tuple(made["by_hand"])}),
+                ours=is_ours(device["netdev"], network),
             )
             ports.append(port)
     return sorted(ports, key=lambda port: port.order)
 
 
-def shared_network(ends: Sequence[Port], link_local: bool = False) -> ipaddress.IPv4Network | None:
-    """The subnet in which all ends have an address, each its own; link-local ones count when asked for."""
-    for address in ends[0].addresses:
-        network = ipaddress.IPv4Interface(address).network
-        if not link_local and network.overlaps(LINK_LOCAL):
-            continue
-        own = [address_in(port, network) for port in ends]
-        if all(own) and len(set(own)) == len(own):
-            return network
-    return None
-
-
-def address_in(port: Port, network: ipaddress.IPv4Network) -> str | None:
-    """The port's address in that subnet."""
-    found = (one for one in port.addresses if ipaddress.IPv4Interface(one).network == network)
-    return next(found, None)
-
-
-def sharing_rails(ports: Sequence[Sequence[Port]], link_local: bool = False) -> list[Rail]:
-    """Ports by rank that already share a subnet, in the head's order: main rail, its twin, other cables."""
-    rails: list[Rail] = []
-    for port in ports[0]:
-        ends = [port]
-        for others in ports[1:]:
-            free = (one for one in others if all(one not in rail for rail in rails))
-            ends += [one for one in free if shared_network((port, one), link_local)][:1]
-        if len(ends) == len(ports) and shared_network(ends, link_local):
-            rails.append(tuple(ends))
-    return rails
-
-
 def placed_rails(
-    ports: Sequence[Sequence[Port]], rails: Sequence[Rail], ours: Sequence[ipaddress.IPv4Network]
+    ports: Sequence[Sequence[Port]],
+    rails: Sequence[Rail],
+    ours: Sequence[ipaddress.IPv4Network],
+    twins_only: bool,
 ) -> list[Rail]:
-    """The remaining ports by place: twins of the main rail once there is one, other people's cables last."""
-    free = [[port for port in own if all(port not in rail for rail in rails)] for own in ports]
-    if rails:
-        free = [[p for p in own if p.cable == main.cable] for own, main in zip(free, rails[0], strict=True)]
-    ordered = [_by_place(own, {port.cable for port in own if is_taken(port, ours)}) for own in free]
-    return list(zip(*ordered, strict=False))
+    """The remaining ports by place: twins of the main rail once there is one, then separate cables.
+
+    Cables that others gave an address outside of `ours` may lead elsewhere: they are the last choice for the
+    main rail, and none for a second one on a cable of its own.
+    """
+    free = [without(rails, rank, own) for rank, own in enumerate(ports)]
+    if not rails:
+        return _in_order(free, ours)
+    twins = [[p for p in own if is_twin(main, p)] for own, main in zip(free, rails[0], strict=True)]
+    rest = [
+        [port for port in own if port not in beside and not is_taken(port, ours)]
+        for own, beside in zip(free, twins, strict=True)
+    ]
+    return _in_order(twins, ours) + ([] if twins_only else _in_order(rest, ours))
 
 
-def _by_place(ports: Sequence[Port], last: set[int]) -> list[Port]:
-    return sorted(ports, key=lambda port: (port.cable in last, port.order))
+def has_twin(port: Port, ports: Sequence[Port]) -> bool:
+    """Whether the port's cable has two PCIe links on this node, as on a Spark."""
+    return any(is_twin(port, other) for other in ports)
+
+
+def _in_order(ports: Sequence[Sequence[Port]], ours: Sequence[ipaddress.IPv4Network]) -> list[Rail]:
+    """Ports at the same place: those of one PCIe domain first, so that a twin faces a twin."""
+    last = [{port.cable for port in own if is_taken(port, ours)} for own in ports]
+
+    def place(rank: int, port: Port) -> tuple[bool, tuple[int, str, str]]:
+        return port.cable in last[rank], port.order
+
+    ordered = [sorted(own, key=partial(place, rank)) for rank, own in enumerate(ports)]
+    rails: list[Rail] = []
+    for same_domain in (True, False):
+        for port in without(rails, 0, ordered[0]):
+            ends = [port]
+            for rank, others in enumerate(ordered[1:], start=1):
+                free = without(rails, rank, others)
+                ends += [one for one in free if one.domain == port.domain or not same_domain][:1]
+            if len(ends) == len(ports):
+                rails.append(tuple(ends))
+    return sorted(rails, key=lambda rail: any(place(rank, end)[0] for rank, end in enumerate(rail)))
 
 
 def is_taken(port: Port, ours: Sequence[ipaddress.IPv4Network]) -> bool:
-    """Whether others gave the port an address; link-local ones appear by themselves."""
+    """Whether others gave the port an address in a subnet that is none of ours."""
     own = [*ours, LINK_LOCAL]
     networks = [ipaddress.IPv4Interface(one).network for one in port.addresses]
     return any(not any(network.overlaps(one) for one in own) for network in networks)

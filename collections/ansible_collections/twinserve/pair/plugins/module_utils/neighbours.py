@@ -75,13 +75,12 @@ def facing(
     """
     rails: list[tuple[AnyEnd, ...]] = []
     for local in (False, True) if link_local else (False,):
-        for port in by_pci(ports[0]):
-            ends = [port]
-            for others in ports[1:]:
-                free = (one for one in by_pci(others) if one.up and all(one not in rail for rail in rails))
-                ends += [one for one in free if shared([*ends, one], local)][:1]
-            whole = len(ends) == len(ports) and port.up and all(port not in rail for rail in rails)
-            if whole and shared(ends, local):
+        for port in without(rails, 0, by_pci(ports[0])):
+            ends = [port] if port.up else []
+            for rank, others in enumerate(ports[1:], start=1):
+                free = (one for one in without(rails, rank, by_pci(others)) if one.up)
+                ends += [one for one in free if ends and shared([*ends, one], local)][:1]
+            if len(ends) == len(ports) and shared(ends, local):
                 rails.append(tuple(ends))
     if not rails:
         return []
@@ -92,6 +91,11 @@ def facing(
 
 def _is_named(rail: Sequence[End], mains: Sequence[str | None]) -> bool:
     return all(name in (None, end.netdev) for end, name in zip(rail, mains, strict=False))
+
+
+def without(rails: Sequence[tuple[AnyEnd, ...]], rank: int, ports: Sequence[AnyEnd]) -> list[AnyEnd]:
+    """The ports of a rank that are in none of the rails: bare ports of two nodes may look the same."""
+    return [port for port in ports if all(port != rail[rank] for rail in rails)]
 
 
 def by_pci(ports: Sequence[AnyEnd]) -> list[AnyEnd]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from .neighbours import AnyEnd, End, shared
 from .rails import rank_name
-from .sysfs import Device
 
 
 class SelectionError(ValueError):
@@ -14,8 +13,8 @@ class SelectionError(ValueError):
 
 
 def select_devices(
-    devices: Sequence[Device], selector: str | None, netdev: str | None, who: str
-) -> list[Device]:
+    devices: Sequence[AnyEnd], selector: str | None, netdev: str | None, who: str
+) -> list[AnyEnd]:
     """Return the devices that may become rails of the node that people call `who`.
 
     `netdev` must be a live one of them: it becomes the main rail.
@@ -54,15 +53,23 @@ def matching(selector: str, hcas: Sequence[str]) -> list[str]:
     return [hca for hca in hcas if (hca in hit) is not excluding]
 
 
-def unmatched(chosen: Sequence[Sequence[End]], selectors: Sequence[str | None]) -> list[str]:
-    """Say which live devices were named in a selector but face none of another rank."""
+def unmatched(
+    chosen: Sequence[Sequence[End]],
+    selectors: Sequence[str | None],
+    rails: Sequence[Sequence[End]] = (),
+) -> list[str]:
+    """Say which live devices were named in a selector but face none of another rank.
+
+    `rails` are ends (by rank) that will face each other, although they do not yet.
+    """
     problems = []
     for rank, (devices, selector) in enumerate(zip(chosen, selectors, strict=True)):
         if not selector or selector.strip().startswith("^"):
             continue
         others = [other for peer, found in enumerate(chosen) if peer != rank for other in found]
         for device in devices:
-            if device.up and not any(shared((device, other)) for other in others):
+            paired = not device.up or any(rail[rank] == device for rail in rails)
+            if not paired and not any(shared((device, other)) for other in others):
                 shown = ", ".join(device.addresses) or "no address"
                 peer_name = rank_name(1 if rank == 0 else 0)
                 problems.append(f"rank {rank}: {device.hca} ({shown}) shares no subnet with the {peer_name}")
