@@ -41,5 +41,5 @@ def test_only_a_rise_counts(before: dict[str, int], after: dict[str, int], rose:
 
 def test_a_rise_is_told_with_its_meaning() -> None:
     assert describe({"packet_seq_err": 12}) == [
-        "packet_seq_err rose by 12 (the peer missed packets and asked for them again)"
+        "packet_seq_err (the peer missed packets and asked for them again) rose by 12"
     ]

@@ -61,5 +61,5 @@ def rise(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
 
 
 def describe(rose: Mapping[str, int]) -> list[str]:
-    """Return a text for each counter that rose: `symbol_error rose by 3 (bits are damaged on the cable)`."""
-    return [f"{name} rose by {value} ({MEANINGS[name]})" for name, value in rose.items()]
+    """Return a text for each counter that rose: `symbol_error (bits are damaged on the cable) rose by 3`."""
+    return [f"{name} ({MEANINGS[name]}) rose by {value}" for name, value in rose.items()]

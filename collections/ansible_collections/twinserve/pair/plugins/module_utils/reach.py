@@ -53,6 +53,12 @@ Ping = Callable[[Sequence[str]], tuple[int, str]]
 Arp = Callable[[arp.Question, int, float], arp.Answer]
 
 
+def payload(targets: Sequence[Target]) -> str:
+    """Return what is sent to these targets of one port: `8972 bytes`, or `9000 bytes by ARP`."""
+    words = [f"{one.mtu} bytes by ARP" if one.arp_from else f"{one.mtu - _HEADERS} bytes" for one in targets]
+    return words[0] if words else ""
+
+
 def ping_argv(target: Target) -> list[str]:
     """Return the command. Bound to the port: by address, twins in one subnet would answer for each other."""
     size, count = str(target.mtu - _HEADERS), ["-c", str(COUNT), "-i", str(_EVERY)]

@@ -98,6 +98,7 @@ def _rank_plan(
         "link": {name: settings[name] for name in _LINK if settings.get(name)},
         "ports": listening_ports(rank, settings),
         "expected_link": list(node.get("expected_link") or []),
+        "dropped_rails": list(node.get("dropped_rails") or []),
     }
     plan["digest"] = digest({key: plan[key] for key in DIGESTED})
     return plan
