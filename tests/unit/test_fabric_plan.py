@@ -2,42 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import yaml
-from ansible_collections.twinserve.pair.plugins.module_utils.fabric_plan import (
-    NETPLAN_FILE,
-    Wish,
-    plan_all,
-)
-from probes import HEAD_PORTS, NAMES, head, link, maker, network, worker
+from ansible_collections.twinserve.pair.plugins.module_utils.fabric_ports import NETPLAN_FILE
+from fabric_plans import addresses, plan, rails, refusal
+from probes import HEAD_PORTS, head, link, maker, network, worker
 
 ADDRESSED_HEAD = {"enp1s0f1np1": link("198.51.100.1/24"), "enP2p1s0f1np1": link("203.0.113.1/24")}
 ADDRESSED_WORKER = {"enp1s0f0np0": link("198.51.100.2/24"), "enP2p1s0f0np0": link("203.0.113.2/24")}
-
-
-def plan(one: dict[str, Any], other: dict[str, Any], **wish: Any) -> list[dict[str, Any]]:
-    """Plans of head and worker, which must have come through."""
-    plans = plan_all([one, other], NAMES, Wish(**wish))
-    assert [own["error"] for own in plans] == ["", ""]
-    return plans
-
-
-def refusal(one: dict[str, Any], other: dict[str, Any], **wish: Any) -> str:
-    """The one reason that every node's plan carries."""
-    errors = {own["error"] for own in plan_all([one, other], NAMES, Wish(**wish))}
-    assert len(errors) == 1
-    return str(errors.pop())
-
-
-def rails(plans: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Ports that face each other, main rail first."""
-    return list(zip(*[[port["netdev"] for port in own["ports"]] for own in plans], strict=True))
-
-
-def addresses(plans: list[dict[str, Any]]) -> list[list[str]]:
-    return [[port["address"] for port in own["ports"]] for own in plans]
 
 
 def test_f07_twins_in_their_own_subnets_are_two_rails_and_stay_as_they_are() -> None:

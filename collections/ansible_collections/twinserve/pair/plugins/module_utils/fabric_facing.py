@@ -55,8 +55,10 @@ def choose_rails(every: _Ports, pair: Pair) -> list[Rail]:
                 f"({', '.join(port.netdev for port in ports)})"
             )
     main = _named_main(every, cabled, pair)
-    free = [without(main, rank, ports) for rank, ports in enumerate(cabled)]
-    rails = (main + facing(free, link_local=wish.only_checks))[: wish.limit]
+    beside = facing([without(main, rank, ports) for rank, ports in enumerate(cabled)], wish.only_checks)
+    if main:
+        beside.sort(key=lambda rail: not is_twin(main[0][0], rail[0]))
+    rails = (main + beside)[: wish.limit]
     while len(rails) < wish.limit:
         if not (placed := _placed(every, cabled, rails, pair)):
             break
