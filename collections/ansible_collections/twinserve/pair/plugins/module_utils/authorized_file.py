@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-RECORD = Path("/var/lib/twinserve/fabric/authorized.json")
+RECORD = Path("/var/lib/twinserve/trust/authorized.json")
 
 
 @dataclass(frozen=True)

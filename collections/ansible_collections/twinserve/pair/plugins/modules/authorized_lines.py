@@ -33,7 +33,7 @@ options:
   record:
     description: Where to note what was there before.
     type: path
-    default: /var/lib/twinserve/fabric/authorized.json
+    default: /var/lib/twinserve/trust/authorized.json
 attributes:
   check_mode: {support: full, description: Reports the change and leaves the file alone.}
   diff_mode: {support: full, description: Shows our lines only.}
@@ -62,7 +62,7 @@ ARGUMENTS: dict[str, Any] = {
     "owner": {"type": "str", "required": True},
     "mark": {"type": "str", "required": True},
     "lines": {"type": "list", "elements": "str", "default": []},
-    "record": {"type": "path", "default": "/var/lib/twinserve/fabric/authorized.json"},
+    "record": {"type": "path", "default": "/var/lib/twinserve/trust/authorized.json"},
 }
 
 
