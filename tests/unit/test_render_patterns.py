@@ -98,7 +98,7 @@ def test_f22_nccl_says_what_it_runs_over(line: str, alarmed: bool) -> None:
     assert rule["says"].replace("{rank}", "1") == "rank 1 uses TCP, not RoCE"
 
 
-@pytest.mark.parametrize(("level", "count"), [(None, 0), ("INFO", 1)])
+@pytest.mark.parametrize(("level", "count"), [(None, 0), ("WARN", 0), ("INFO", 1), ("TRACE", 1)])
 def test_f22_ranks_are_listened_to_only_where_nccl_talks(level: str | None, count: int) -> None:
     own = settings(nccl_debug=level) if level else settings()
     config = pair_config(plans(), own, RELEASE, NODES)

@@ -8,6 +8,7 @@ from typing import Any
 import fake_pair
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.client import ClientError
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.nodes import NodeError
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.smoke import Reply
 from fake_world import PAIR, Start, World
 
@@ -159,9 +160,22 @@ def test_f22_a_load_that_is_over_before_the_next_look_is_not_served_either() -> 
     assert "smoke" in world.states() and "serving" not in world.states()
 
 
+def test_f22_a_rank_that_cannot_be_heard_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mute(_stdin: str) -> str:
+        raise NodeError("did not answer within 20 s")
+
+    world = listening()
+    world.ranks[1].script = [Start(log=(TCP,))]
+    monkeypatch.setattr(world.ranks[1], "_logs", mute)
+    world.until("smoke")
+    assert world.run(30)["state"] == "smoke"
+    monkeypatch.undo()
+    assert world.until("down")["detail"].startswith("rank 1 uses TCP, not RoCE")
+
+
 def test_f22_a_rank_that_died_of_it_is_told_so_too() -> None:
     world = listening()
-    world.ranks[0].script = [Start(dies=5, log=(TCP, "RuntimeError: NCCL error 2: unhandled system error"))]
+    world.ranks[0].script = [Start(dies=0, log=(TCP, "RuntimeError: NCCL error 2: unhandled system error"))]
     world.ranks[1].script = [Start(log=(TCP,))]
     document = world.until("down")
     assert document["detail"].startswith("rank 0 uses TCP, not RoCE; rank 1 uses TCP, not RoCE: ")
@@ -260,6 +274,7 @@ def test_f09_second_rail_that_fails_its_ping_is_left_out_on_both() -> None:
     assert document["effective"]["rails"] == 1
     assert [len(rank.links[0]["rails"]) for rank in world.ranks] == [1, 1]
     assert document["warnings"][0].endswith("does not reach the peer: not used")
+    assert world.heard("rail 1: worker to 203.0.113.1, none")
 
 
 @pytest.mark.parametrize(("rails", "dead"), [("auto", "198.51.100.2"), (2, "203.0.113.2")])
