@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hosts_state import differences, pair_state
+from hosts_state import differences, host_state, pair_state
 from lab_pair import Lab
 
 
@@ -16,6 +16,62 @@ def test_check_mode_says_what_it_would_do_and_changes_nothing(lab: Lab) -> None:
     assert run.changed > 10
     assert "RDMA ports are down" in run.output
     assert '+    "serve"' in run.output, "the diff shows the rank's command"
+
+
+def test_f20_a_node_that_is_off_is_reported_in_check_mode_and_else_ends_the_run(lab: Lab) -> None:
+    head, worker = lab.hosts
+    before = host_state(lab, head)
+    lab.verb("power-cut", worker)
+    try:
+        looked = lab.play("site.yml", "--check").succeeded()
+        refused = lab.play("site.yml").refused()
+    finally:
+        lab.verb("power-on", worker)
+
+    report = " ".join(looked.output.split())
+    assert f"{worker} cannot be looked at: Failed to connect" in report
+    assert f"rank 0 ({head}) would run: docker run --rm" in report
+    assert f"<rail address of {head}>" in report
+    assert f"<RDMA devices of {worker}>" in report
+    assert "Traceback" not in looked.output + refused.output
+    assert looked.changed == 0
+    text = " ".join(refused.output.split())
+    assert f"Nothing was changed on any node: switch {worker} on, or mend the way to it" in text
+    assert differences({head: before}, {head: host_state(lab, head)}) == []
+
+
+def test_f21_a_kernel_that_cannot_register_memory_is_warned_of(lab: Lab) -> None:
+    worker, fake = lab.hosts[1], "/run/meminfo"
+    figures = r"CmaTotal: 0 kB\nCmaFree: 940604 kB\n"
+    script = (
+        f"sed /^Cma/d /proc/meminfo >{fake}; printf '{figures}' >>{fake}; mount --bind {fake} /proc/meminfo"
+    )
+    lab.root(worker, "sh", "-c", script)
+    try:
+        run = lab.play("playbooks/preflight.yml").succeeded()
+    finally:
+        lab.root(worker, "umount", "/proc/meminfo")
+
+    kernel = lab.root(worker, "uname", "-r").strip()
+    assert (
+        f"warn {worker}: CmaFree 940604 kB exceeds CmaTotal 0 kB on {kernel}: RDMA registration is known "
+        "to fail; boot with kho=off or the 6.17 kernel"
+    ) in " ".join(run.output.split())
+    assert run.changed == 0
+    assert "CmaFree" not in lab.play("playbooks/preflight.yml").succeeded().output
+
+
+def test_f22_a_node_without_rdma_device_files_is_refused(lab: Lab) -> None:
+    worker = lab.hosts[1]
+    before = pair_state(lab)
+    lab.root(worker, "mv", "/dev/infiniband", "/dev/without")
+    try:
+        run = lab.play("site.yml").refused()
+    finally:
+        lab.root(worker, "mv", "/dev/without", "/dev/infiniband")
+
+    assert f"{worker} has no /dev/infiniband: RDMA modules not loaded" in " ".join(run.output.split())
+    assert differences(before, pair_state(lab)) == []
 
 
 @pytest.mark.parametrize(
