@@ -40,7 +40,7 @@ def test_ping_is_full_size_unfragmentable_and_bound_to_the_port() -> None:
             1,
             "From 203.0.113.1 icmp_seq=1 Destination Host Unreachable",
             False,
-            "Destination Host Unreachable",
+            "8972 bytes unfragmented: Destination Host Unreachable",
         ),
         (2, "ping: SO_BINDTODEVICE x: Operation not permitted", False, "Operation not permitted"),
         (1, "5 packets transmitted, 0 received", False, "no answer within 1 s"),

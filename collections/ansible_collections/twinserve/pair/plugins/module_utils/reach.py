@@ -82,7 +82,8 @@ def parse_ping(target: Target, code: int, text: str) -> Reached:
         "bind",
         "SO_BINDTODEVICE",
     )
-    reason = next((line for line in lines if any(word in line for word in known)), _shortfall(answered))
+    said = next((line for line in lines if any(word in line for word in known)), _shortfall(answered))
+    reason = re.sub(r"^From \S+ icmp_seq=\d+ ", "", said)
     return Reached(target.netdev, target.target, False, f"{size}: {reason}")
 
 

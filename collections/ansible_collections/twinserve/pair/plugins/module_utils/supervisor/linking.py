@@ -59,12 +59,14 @@ def reach(state: State, now: float) -> Moved:
     if state.problems:
         rank = min(state.problems)
         return wait(state, f"{rank_name(rank)} {state.ranks[rank].name} {state.problems[rank]}", now)
-    link = without_rails(state.link, _dead(state), state.config.rails, state.config.max_rails)
+    dead = _dead(state)
+    link = without_rails(state.link, dead, state.config.rails, state.config.max_rails)
     if link.errors:
         return wait(state, "; ".join(link.errors), now)
     if _is_short(state, link, now):
         return _be_patient(state, link, now)
-    said = [Say(state.epoch, text) for text in (*link.warnings, *state.notes, link.summary())]
+    why = [f"rail {number}: {dead[number]}" for number in sorted(dead)]
+    said = [Say(state.epoch, text) for text in (*link.warnings, *why, *state.notes, link.summary())]
     return enter(state, Phase.LAUNCH, now, link=link, blocked=None, short_at=None), tuple(said)
 
 
