@@ -223,6 +223,12 @@ def test_a_new_key_waits_until_every_worker_lets_it_in() -> None:
     assert waits[2]["control"]["differ"]
 
 
+def test_a_successor_in_its_place_is_not_put_there_again() -> None:
+    head = node("HOSTA", MADE | {"control.next": MADE["control"]}, FILES)
+    entry = plan(head, node("HOSTB", control=[CONTROL], copy=[COPY]))[0]
+    assert (entry["promote"], entry["drop"]) == ({}, ["control"])
+
+
 def test_half_a_successor_is_cleared_away_or_made_whole() -> None:
     head, worker = node("HOSTA", MADE | {"control.next": ""}, FILES), standing()[1]
     entry = plan(head, worker)[0]
