@@ -54,7 +54,7 @@ def test_f21_a_kernel_that_cannot_register_memory_is_warned_of(lab: Lab) -> None
 
     kernel = lab.root(worker, "uname", "-r").strip()
     assert (
-        f"warn {worker}: CmaFree 940604 kB exceeds CmaTotal 0 kB on {kernel}: RDMA registration is known "
+        f"warn worker: CmaFree 940604 kB exceeds CmaTotal 0 kB on {kernel}: RDMA registration is known "
         "to fail; boot with kho=off or the 6.17 kernel"
     ) in " ".join(run.output.split())
     assert run.changed == 0
@@ -70,7 +70,7 @@ def test_f22_a_node_without_rdma_device_files_is_refused(lab: Lab) -> None:
     finally:
         lab.root(worker, "mv", "/dev/without", "/dev/infiniband")
 
-    assert f"{worker} has no /dev/infiniband: RDMA modules not loaded" in " ".join(run.output.split())
+    assert f"{worker}: worker has no /dev/infiniband: RDMA modules not loaded" in " ".join(run.output.split())
     assert differences(before, pair_state(lab)) == []
 
 

@@ -124,7 +124,8 @@ def test_c10_a_driver_out_of_step_needs_a_reboot() -> None:
 
 @pytest.mark.parametrize("files", [[], None, ["rdma_cm"]])
 def test_f22_without_the_devices_files_a_rank_would_go_over_tcp(files: list[str] | None) -> None:
-    assert found(infiniband=files) == ["worker has no /dev/infiniband: RDMA modules not loaded"]
+    (fault,) = faults(node(infiniband=files), "spark-b", SETTINGS, RELEASE, 1)
+    assert fault == "spark-b: worker has no /dev/infiniband: RDMA modules not loaded"
     assert found(infiniband=["uverbs0"]) == []
 
 
@@ -142,7 +143,7 @@ def test_f21_more_contiguous_memory_free_than_there_is(
 ) -> None:
     memory = {"available_gib": 118.4, "cma_total_kb": total, "cma_free_kb": free}
     assert (
-        warnings(node(memory=memory), "worker")
+        warnings(node(memory=memory), 1)
         == [
             f"warn worker: CmaFree {free} kB exceeds CmaTotal {total} kB on 7.0.0-1019-nvidia: "
             "RDMA registration is known to fail; boot with kho=off or the 6.17 kernel"
@@ -150,7 +151,7 @@ def test_f21_more_contiguous_memory_free_than_there_is(
         * warned
     )
     assert found(memory=memory) == [], "a warning is no fault"
-    assert warnings(node(memory=None), "worker") == []
+    assert warnings(node(memory=None), 1) == []
 
 
 def test_l15_too_little_memory_is_told_with_who_holds_it() -> None:

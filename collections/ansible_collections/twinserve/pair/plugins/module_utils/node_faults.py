@@ -8,6 +8,7 @@ from typing import Any
 from . import lost_device
 from .listeners import Listener, taken
 from .model_transfer import selected
+from .rails import rank_name
 from .render import listening_ports
 from .services import node_runs
 
@@ -21,6 +22,7 @@ def faults(
     """All faults of the node at once, so that they can be mended in one go."""
     found = [
         *_unread(node),
+        _rdma(node, rank),
         _python(node),
         _docker(node),
         _architecture(node, settings, release),
@@ -33,10 +35,10 @@ def faults(
     # A pair that serves has its memory: what counts before a start would stop a healthy one.
     if not rank_runs(node):
         found += [_memory(node, settings, release), *_ports(node, settings, rank)]
-    return [*_rdma(node, name), *(f"{name}: {fault}" for fault in found if fault)]
+    return [f"{name}: {fault}" for fault in found if fault]
 
 
-def warnings(node: Mapping[str, Any], name: str) -> list[str]:
+def warnings(node: Mapping[str, Any], rank: int) -> list[str]:
     """What does not keep a node from being a rank, and is known to end badly."""
     memory = node.get("memory") or {}
     total, free = memory.get("cma_total_kb"), memory.get("cma_free_kb")
@@ -44,8 +46,8 @@ def warnings(node: Mapping[str, Any], name: str) -> list[str]:
     if total is None or free is None or free <= total:
         return []
     return [
-        f"warn {name}: CmaFree {free} kB exceeds CmaTotal {total} kB on {node['kernel']}: RDMA registration "
-        "is known to fail; boot with kho=off or the 6.17 kernel"
+        f"warn {rank_name(rank)}: CmaFree {free} kB exceeds CmaTotal {total} kB on {node['kernel']}: "
+        "RDMA registration is known to fail; boot with kho=off or the 6.17 kernel"
     ]
 
 
@@ -61,11 +63,11 @@ def _unread(node: Mapping[str, Any]) -> list[str]:
     return [f"the {title} cannot be read: {errors[part]}" for part, title in needed.items() if part in errors]
 
 
-def _rdma(node: Mapping[str, Any], name: str) -> list[str]:
+def _rdma(node: Mapping[str, Any], rank: int) -> str | None:
     """The container gets these files; without them NCCL would go over TCP and say nothing."""
     if any(file.startswith("uverbs") for file in node["infiniband"] or []):
-        return []
-    return [f"{name} has no /dev/infiniband: RDMA modules not loaded"]
+        return None
+    return f"{rank_name(rank)} has no /dev/infiniband: RDMA modules not loaded"
 
 
 def _ports(node: Mapping[str, Any], settings: Mapping[str, Any], rank: int) -> list[str]:
