@@ -22,6 +22,7 @@ USERS = [
     b"# not ours: twinserve-copy\nssh-ed25519 MINE me-twinserve-copy\n",
     b"ssh-ed25519 MINE m\xfc\r\nssh-rsa OTHER\r\n",
     b"ssh-ed25519 MINE m\r",
+    b"# one line for sshd\rssh-ed25519 MINE twinserve-copy\n",
 ]
 
 
