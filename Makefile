@@ -68,6 +68,12 @@ molecule: dev ## Each role alone, in the lab
 	@echo "== each role alone (molecule)"
 	@$(SUDO) tools/molecule.sh
 
+.PHONY: test-rdma
+test-rdma: dev ## The fabric role on two virtual machines with real RoCE devices; slow, not in CI
+	@echo "== fabric on real RoCE devices (two virtual machines)"
+	@mkdir -p build
+	@$(SUDO) nice -n 10 $(BIN)/python -m pytest -v --junitxml build/rdma.xml tests/rdma
+
 .PHONY: manual
 manual: venv ## Write the generated parts: settings manual, README table
 	@$(BIN)/python tools/settings_manual.py
@@ -76,5 +82,6 @@ manual: venv ## Write the generated parts: settings manual, README table
 clean: ## Remove the labs, the environment and all that was built
 	@echo "== removing labs, .venv and caches"
 	@for hosts in .lab/*/hosts; do [ ! -d "$$hosts" ] || $(SUDO) lab/lab wipe --name "$$(basename "$${hosts%/hosts}")"; done
+	@[ ! -d build/vm ] || $(SUDO) lab/rdma down
 	@$(SUDO) rm -rf .lab .venv build .cache .ansible .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.*
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 SLOTS = 255
@@ -47,22 +47,25 @@ def disturbed(table: dict[int, Gid], shift: int, v1_only: bool) -> dict[int, Gid
     return shown
 
 
-def update(table: dict[int, Gid], mac: str, addresses: Iterable[str]) -> dict[int, Gid]:
+def update(
+    table: dict[int, Gid], mac: str, addresses: Iterable[str], types: Sequence[str] = (V1, V2)
+) -> dict[int, Gid]:
     """The table after the port's addresses became `addresses`.
 
-    Slots 0 and 1 are the link-local GID.  Every address has a v1 and a v2 entry.  Entries that stay keep
-    their slot, a freed slot is a hole, and a new entry takes the lowest free one.
+    The first slots are the link-local GID.  Every address has an entry of each type that the card knows.
+    Entries that stay keep their slot, a freed slot is a hole, and a new entry takes the lowest free one.
     """
-    own = link_local(mac)
-    wanted = [Gid(own, V1), Gid(own, V2)]
+    own = [Gid(link_local(mac), kind) for kind in types]
+    wanted = list(own)
     for address in addresses:
-        for kind in (V1, V2):
+        for kind in types:
             entry = Gid(from_address(address), kind)
             if entry not in wanted:
                 wanted.append(entry)
-    result = {slot: entry for slot, entry in table.items() if slot > 1 and entry in wanted[2:]}
-    result[0], result[1] = wanted[:2]
-    for entry in wanted[2:]:
+    others = wanted[len(own) :]
+    result = {slot: entry for slot, entry in table.items() if slot >= len(own) and entry in others}
+    result |= dict(enumerate(own))
+    for entry in others:
         if entry not in result.values():
             result[min(slot for slot in range(SLOTS) if slot not in result)] = entry
     return dict(sorted(result.items()))
