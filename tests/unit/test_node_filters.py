@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.twinserve.pair.plugins.filter.nodes import FilterModule
 from ansible_collections.twinserve.pair.plugins.lookup.runtime import LookupModule
+from ansible_collections.twinserve.pair.plugins.module_utils import gids
+from ansible_collections.twinserve.pair.plugins.module_utils.gids import Gid
+from ansible_collections.twinserve.pair.plugins.module_utils.rails import drift
+from ansible_collections.twinserve.pair.plugins.module_utils.sysfs import Device
 from probes import NAMES, head, link, worker
 
 FILTERS = FilterModule().filters()
@@ -57,7 +62,7 @@ def test_a_node_whose_network_could_not_be_read_is_named() -> None:
 
 
 def test_rendering_is_told_where_things_are_on_each_node() -> None:
-    nodes = [{"hf": {"home": f"/hf{n}"}, "kernel_cache": f"/k{n}"} for n in (0, 1)]
+    nodes = [{"hf": {"home": f"/hf{n}"}, "kernel_cache": f"/k{n}", "devices": []} for n in (0, 1)]
     own: list[dict[str, Any]] = [
         {"nccl_ib_hca": None, "fabric_netdev": None, "fabric_peer": None},
         {"nccl_ib_hca": "=x", "fabric_netdev": "e1", "fabric_peer": None},
@@ -71,7 +76,7 @@ def test_rendering_is_told_where_things_are_on_each_node() -> None:
         "address": "a0",
         "nccl_ib_hca": None,
         "fabric_netdev": None,
-        "expected_link": [{"netdev": "e0", "hca": "r0", "address": "10.0.0.1"}],
+        "expected_link": [{"netdev": "e0", "hca": "r0", "address": "10.0.0.1", "gid_index": None}],
         "dropped_rails": [],
     }
     assert (inputs[1]["nccl_ib_hca"], inputs[1]["fabric_netdev"], inputs[1]["expected_link"]) == (
@@ -81,8 +86,24 @@ def test_rendering_is_told_where_things_are_on_each_node() -> None:
     )
 
 
+def test_f02_a_rank_is_rendered_with_the_index_that_a_start_compares_with() -> None:
+    table = tuple(
+        Gid(index, gids.mapped("10.0.0.1"), kind) for index, kind in ((4, "IB/RoCE v1"), (5, "RoCE v2"))
+    )
+    device = Device("r0", "e0", "0000:01:00.0", "ACTIVE", "up", True, 9000, 200000, ("10.0.0.1/24",), table)
+    node = {"hf": {"home": "/hf"}, "kernel_cache": "/k", "devices": [device.as_dict()]}
+    own = [{"nccl_ib_hca": None, "fabric_netdev": None, "fabric_peer": None}]
+    port = {"netdev": "e0", "hca": "r0", "address": "10.0.0.1/24"}
+    (inputs,) = FILTERS["rank_inputs"]([node], NAMES[:1], ("a",), own, [{"ports": [port]}])
+    assert drift(inputs["expected_link"], [device]) == []
+    moved = replace(device, gids=(Gid(3, gids.mapped("10.0.0.1"), "RoCE v2"),))
+    assert drift(inputs["expected_link"], [moved]) == [
+        "GID index of r0 changed 5 -> 3 since the unit was rendered"
+    ]
+
+
 def test_a_peer_that_is_named_settles_the_ports_of_every_start() -> None:
-    nodes = [{"hf": {"home": "/hf"}, "kernel_cache": "/k"}] * 2
+    nodes = [{"hf": {"home": "/hf"}, "kernel_cache": "/k", "devices": []}] * 2
     own = [{"nccl_ib_hca": None, "fabric_netdev": None, "fabric_peer": peer} for peer in ("10.0.0.2", None)]
     ports = [{"netdev": f"e{n}", "hca": "r", "address": f"10.0.0.{n}/24"} for n in (1, 2)]
     inputs = FILTERS["rank_inputs"](nodes, NAMES, ("a", "b"), own, [{"ports": [port]} for port in ports])

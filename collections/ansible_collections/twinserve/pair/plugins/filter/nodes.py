@@ -19,6 +19,8 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     ssh_wire,
     status_text,
 )
+from ansible_collections.twinserve.pair.plugins.module_utils.gids import find_v2
+from ansible_collections.twinserve.pair.plugins.module_utils.sysfs import Device
 
 
 def plan_fabric(
@@ -85,14 +87,20 @@ def rank_inputs(
             "address": address,
             "nccl_ib_hca": own["nccl_ib_hca"],
             "fabric_netdev": plan["ports"][0]["netdev"] if named and plan["ports"] else own["fabric_netdev"],
-            "expected_link": [
-                {"netdev": port["netdev"], "hca": port["hca"], "address": port["address"].split("/")[0]}
-                for port in plan["ports"]
-            ],
+            "expected_link": [_expected(port, node["devices"]) for port in plan["ports"]],
             "dropped_rails": plan.get("dropped", []),
         }
         for node, name, address, own, plan in zip(nodes, names, addresses, settings, plans, strict=True)
     ]
+
+
+def _expected(port: Mapping[str, Any], devices: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """A port as it is when the rank is rendered; each start looks again, and tells what moved since."""
+    address = port["address"].split("/")[0]
+    tables = [Device.from_json(device).gids for device in devices if device["hca"] == port["hca"]]
+    found = find_v2(tables[0], address) if tables and address else None
+    index = found.index if found else None
+    return {"netdev": port["netdev"], "hca": port["hca"], "address": address, "gid_index": index}
 
 
 def nodes_by_name(hosts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
