@@ -1,4 +1,4 @@
-"""The GID of each rail's end at a start: what the head resolves, and what the rank verifies just before it runs.
+"""The GID of a rail's end at a start: what the head resolves, and what the rank verifies before it runs.
 
 Each situation is a GID table and the addresses of the head's main port; the worker is as always.
 """
@@ -22,7 +22,7 @@ NONE = f"rank 0: rocep1s0f1 has no RoCE v2 GID for {OWN} (found: {{}})"
 
 @dataclass(frozen=True)
 class Situation:
-    """A table as (index, address or GID, type), the port's addresses, and the index that is right, or the error."""
+    """A table of (index, address or GID, type), the port's addresses, and the right index, or the error."""
 
     table: tuple[tuple[int, str, str], ...]
     index: int | None = None
@@ -48,7 +48,6 @@ SITUATIONS = {
     "slot 3 is v1": Situation((*LOCAL, (3, OWN, V1), (4, OWN, V2)), 4),
     "slot 3 is link-local v2": Situation((*LOCAL, (3, LINK_LOCAL, V2), (4, OWN, V1), (5, OWN, V2)), 5),
     "slot 3 was given to another address": Situation((*LOCAL, (2, OLD, V1), (3, OLD, V2), (5, OWN, V2)), 5),
-    "the old address lost slot 3 to the new one": Situation((*LOCAL, (2, OWN, V1), (3, OWN, V2)), 3),
     "a second address came first": Situation(
         (*LOCAL, (3, OFFICE, V2), (5, OWN, V2)), 5, addresses=(f"{OFFICE}/24", f"{OWN}/24")
     ),
