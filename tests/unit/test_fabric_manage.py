@@ -256,7 +256,10 @@ def test_f12_an_address_set_by_hand_is_kept_with_a_warning_and_made_to_last_on_r
 def test_f12_an_address_set_by_hand_on_a_port_with_a_file_is_not_taken_for_the_files() -> None:
     one, other = main_rail(link("198.51.100.1/24"), link("203.0.113.9/24", "198.51.100.2/24"))
     nodes = one, made(other, PEER, profile="a.network", files=("/etc/a",), by_hand=("198.51.100.2/24",))
-    assert "198.51.100.2/24 set by hand" in plan(*nodes, rails="1")[0]["warnings"][0]
+    assert plan(*nodes, rails="1")[0]["warnings"] == [
+        "spark-b enp1s0f0np0 has 198.51.100.2/24 set by hand: it is gone after a reboot, "
+        "or when systemd-networkd (/etc/a) takes it away; fabric_manage: true makes it last"
+    ]
     assert written(plan(*nodes, rails="1", manage=True))[1] == {PEER: ("198.51.100.2/24", 9000)}
 
 

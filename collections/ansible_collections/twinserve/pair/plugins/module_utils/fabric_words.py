@@ -46,8 +46,11 @@ def fleeting(name: str, port: Port, address: str) -> str | None:
     """Warn of an address that is gone after a reboot; link-local ones are told otherwise."""
     if port.stays(address) or is_link_local(address):
         return None
-    how = "set by hand" if address in port.maker.by_hand else f"from {maker_name(port)}"
-    rest = "it is gone after a reboot; fabric_manage: true makes it last"
+    by_hand = address in port.maker.by_hand
+    how = "set by hand" if by_hand else f"from {maker_name(port)}"
+    # One that waits for DHCP takes away what others set, after the best part of a minute.
+    sooner = f", or when {maker_name(port)} takes it away" if by_hand and port.maker.profile else ""
+    rest = f"it is gone after a reboot{sooner}; fabric_manage: true makes it last"
     return f"{name} {port.netdev} has {address} {how}: {rest}"
 
 
