@@ -76,6 +76,13 @@ def test_settings_become_facts_without_a_connection(tmp_path: Path) -> None:
             ],
         ),
         (
+            ["rotate_key=true", "rotate_keys=soon"],
+            [
+                "rotate_keys is 0 or 1, not 'soon' (true, false, yes and no are taken too)",
+                "rotate_key is not a setting: did you mean rotate_keys?",
+            ],
+        ),
+        (
             ["parallel=banana", "paralel=2", "context=2000000", "kv=int8"],
             [
                 "paralel is not a setting: did you mean parallel?",
