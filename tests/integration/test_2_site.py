@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from hosts_state import differences, pair_state
 from lab_pair import Lab, Play
@@ -32,6 +33,22 @@ def test_check_mode_on_a_converged_pair_reports_nothing(lab: Lab, converged: Pla
 
     assert run.changed == 0
     assert differences(before, pair_state(lab)) == []
+
+
+def test_f20_check_mode_shows_the_command_that_each_rank_runs(lab: Lab, converged: Play) -> None:
+    run = lab.play("playbooks/ranks.yml", "--check").succeeded()
+
+    told = " ".join(run.output.split())
+    for host in lab.hosts:
+        container = lab.inspect(host)
+        for word in [*container["Config"]["Cmd"], container["Config"]["Image"], *docker_env(container)]:
+            assert word in told
+    assert run.changed == 0
+
+
+def docker_env(container: dict[str, Any]) -> list[str]:
+    """The variables that we gave a container: those of NCCL, as the link of this start has them."""
+    return [one for one in container["Config"]["Env"] if one.startswith("NCCL_")]
 
 
 def test_only_the_supervisor_is_enabled_and_no_container_restarts_alone(lab: Lab, converged: Play) -> None:
