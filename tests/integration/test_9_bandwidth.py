@@ -29,6 +29,7 @@ def test_f17_it_is_refused_while_the_pair_serves(lab: Lab, converged: Play) -> N
 
     assert f"{lab.hosts[0]}: a rank runs (twinserve-rank.service)" in said(run)
     assert "run playbooks/stop.yml first" in said(run)
+    assert "Listen on every node" not in run.output
     assert run.changed == 0
     assert lab.containers() == containers
     assert left_behind(lab) == ["", ""]
