@@ -137,7 +137,9 @@ def _install(tree: Path, distribution: Distribution) -> None:
     options = ["--quiet", "--variant=minbase", "--mode=root", f"--include={packages}"]
     # Nobody reads them there, and the kernel's own initial file system is not used.
     options += [f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("doc", "man", "locale")]
-    run(["env", "INITRD=No", "mmdebstrap", *options, distribution.release, str(tree), "-"], stdin=sources)
+    # In a mount namespace of its own: on a busy machine it has left /proc mounted in the tree.
+    alone = ["unshare", "--mount", "--propagation", "private", "env", "INITRD=No"]
+    run([*alone, "mmdebstrap", *options, distribution.release, str(tree), "-"], stdin=sources)
 
 
 def _finish(tree: Path) -> str:

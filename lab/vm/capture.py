@@ -67,7 +67,6 @@ STORY = (
     ),
     State("10-unplugged", "the first port's cable is out", cable=False),
     State("11-down", "and the port is set down", (f"link set {_ONE} down",), cable=False),
-    State("12-back", "both as before", (f"link set {_ONE} up",)),
 )
 
 

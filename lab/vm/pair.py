@@ -19,7 +19,8 @@ from twinlab.command import attempt, run
 from twinlab.errors import LabError, Refusal
 from twinlab.progress import Progress
 
-from . import base, initial, inventory, machines, qemu
+from . import base, inventory, machines, qemu
+from .cpio import archive
 from .machines import Machine
 
 # program -> Debian package
@@ -105,7 +106,7 @@ def _prepare(built: base.Base) -> tuple[Machine, Machine]:
         shutil.rmtree(machine.folder, ignore_errors=True)
         machine.folder.mkdir()
         machines.make_key(machine.host_key)
-        own = initial.archive(machines.own_files(machine, user_key))
+        own = archive(machines.own_files(machine, user_key))
         machine.initial.write_bytes(built.initial.read_bytes() + own)
     inventory.write(folder(), pair)
     (folder() / "ports.json").write_text(json.dumps(ports))
