@@ -181,3 +181,38 @@ def test_gpu_clocks_are_held_while_the_rank_runs_and_only_then(lab: Lab, converg
 
     assert held == ["0,2200", "0,2200"]
     assert not any(lab.node(host).file(note).exists for host in lab.hosts)
+
+
+def test_f22_ranks_that_go_over_tcp_are_not_served(lab: Lab, converged: Play) -> None:
+    head, worker = lab.hosts
+    lab.verb("engine", worker, "nccl_over_tcp=true")
+    try:
+        run = lab.play("serve.yml", "-e", "nccl_debug=INFO").refused()
+    finally:
+        lab.verb("engine", worker, "--clear")
+
+    assert "rank 1 uses TCP, not RoCE: NCCL INFO NET/Socket : Using [0]enp1s0f0np0" in " ".join(
+        run.output.split()
+    )
+    assert (state(lab)["state"], state(lab)["restarts"]) == ("down", [])
+    assert lab.containers() == {host: "" for host in lab.hosts}
+    lab.play("serve.yml", "-e", "nccl_debug=INFO").succeeded()
+    log = lab.root(head, "journalctl", "-u", "twinserve-rank", "-n", "100", "-o", "cat")
+    assert "NCCL INFO NET/IB : Using [0]rocep1s0f0:1/RoCE [1]roceP2p1s0f0:1/RoCE" in log
+
+
+def test_f21_a_start_that_cannot_register_memory_is_told_so_and_not_tried_again(
+    lab: Lab, converged: Play
+) -> None:
+    warning = "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"
+    lab.verb("engine", lab.hosts[1], f"nccl_error={json.dumps({'warn': warning})}")
+    try:
+        run = lab.play("serve.yml", "-e", "nccl_debug=WARN").refused()
+    finally:
+        lab.verb("engine", lab.hosts[1], "--clear")
+
+    text = " ".join(run.output.split())
+    assert warning in text
+    assert "RDMA registration is known to fail; boot with kho=off or the 6.17 kernel" in text
+    assert "started again after" not in text
+    assert (state(lab)["state"], state(lab)["restarts"]) == ("down", [])
