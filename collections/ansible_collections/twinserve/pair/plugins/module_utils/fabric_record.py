@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -49,8 +48,10 @@ def keep(content: str | None, path: Path) -> str:
 
 
 def remove() -> None:
-    """Forget it, with its folder; the one above is the home of our system user."""
-    shutil.rmtree(FILE.parent, ignore_errors=True)
+    """Forget it, with its folder when nothing else is kept there."""
+    FILE.unlink(missing_ok=True)
+    if FILE.parent.is_dir() and not any(FILE.parent.iterdir()):
+        FILE.parent.rmdir()
 
 
 def left_over() -> bool:
