@@ -30,7 +30,7 @@ _PROGRAM = "ib_write_bw"
 _SIZES = {"host": 65536, "gpu": 1048576}
 # Seconds that a client may take beside its duration, and a server until it listens.
 _PATIENCE = 20
-_START = 5.0
+_START = 15.0
 
 
 def program() -> str | None:
