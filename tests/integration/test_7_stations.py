@@ -1,0 +1,45 @@
+"""Stations: two cables of 400 Gb/s with names of their own, of which one is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from conftest import NAME
+from lab_pair import Lab
+from link_setups import links, own_lab, said
+
+FABRIC = "playbooks/fabric.yml"
+SETTINGS = ("-e", "rails=1", "-e", "fabric_speed=400")
+PORTS = ("enP1p3s0f0np0", "enP2p3s0f0np0")
+
+
+@pytest.fixture(scope="module")
+def stations() -> Iterator[Lab]:
+    """Two bare Stations."""
+    with own_lab(NAME, "--hardware", "station") as lab:
+        yield lab
+
+
+def test_one_rail_of_a_station_is_addressed_and_proved_at_its_speed(stations: Lab) -> None:
+    run = stations.play(FABRIC, *SETTINGS).succeeded()
+
+    assert "1 rail: mlx5_0 <-> mlx5_0" in run.output
+    assert "Gb/s" not in said(run.output), "no rail is slower than it should be"
+    for number, host in enumerate(stations.hosts, start=1):
+        found = links(stations, host)
+        assert found[PORTS[0]] == (9000, "UP", [f"192.168.177.{number}/24"])
+        assert found[PORTS[1]][2] == []
+
+
+def test_f16_the_other_rail_is_chosen_by_its_device(stations: Lab) -> None:
+    run = stations.play(FABRIC, *SETTINGS, "-e", "nccl_ib_hca=mlx5_1").succeeded()
+
+    assert "1 rail: mlx5_1 <-> mlx5_1" in run.output
+    assert links(stations, stations.hosts[0])[PORTS[1]][2] != []
+
+
+def test_a_station_that_is_slower_than_it_should_be_is_told(stations: Lab) -> None:
+    run = stations.play(FABRIC, "-e", "rails=1", "-e", "fabric_speed=800").succeeded()
+
+    assert "400" in said(run.output) and "800" in said(run.output)
