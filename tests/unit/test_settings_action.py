@@ -76,6 +76,18 @@ def test_settings_become_facts_without_a_connection(tmp_path: Path) -> None:
             ],
         ),
         (
+            ["stat=absent", "state=gone"],
+            ["stat is not a setting: did you mean state?", "state is 'gone': it takes present or absent"],
+        ),
+        (
+            ["state=absent", "kv=int8"],
+            [
+                "state is 'absent': only the fabric can be put back as it was, by "
+                "ansible-playbook playbooks/fabric.yml -e state=absent",
+                "kv is 'int8': it takes fp8 or bf16",
+            ],
+        ),
+        (
             ["rotate_key=true", "rotate_keys=soon"],
             [
                 "rotate_keys is 0 or 1, not 'soon' (true, false, yes and no are taken too)",

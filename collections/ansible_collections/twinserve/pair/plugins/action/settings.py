@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
+from ansible.utils.vars import load_extra_vars
 from ansible_collections.twinserve.pair.plugins.module_utils.catalogue import CatalogueError
 from ansible_collections.twinserve.pair.plugins.module_utils.pair_finding import NoPair, Pair, find_pair
 from ansible_collections.twinserve.pair.plugins.module_utils.settings_check import Fault
@@ -21,6 +22,7 @@ from ansible_collections.twinserve.pair.plugins.plugin_utils.host_settings impor
     check_host,
     setting_names,
     switch_faults,
+    word_faults,
 )
 
 # Variables that Ansible itself provides, and ours.
@@ -70,7 +72,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         named = {one: _own_names(hostvars[one]) for one in pair.hosts} | {host: _own_names(variables)}
         outcome = check_host(host, pair, raw, named, os.environ, engines)
         switches = self._read(sorted(PLAY_SWITCHES), variables, unreadable)
-        outcome.faults = [*dict.fromkeys(unreadable), *switch_faults(switches), *outcome.faults]
+        words = word_faults(load_extra_vars(self._loader))
+        outcome.faults = [*dict.fromkeys(unreadable), *switch_faults(switches), *words, *outcome.faults]
         return outcome
 
     def _read(self, names: list[str], variables: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any]:

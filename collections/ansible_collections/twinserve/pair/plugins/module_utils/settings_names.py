@@ -11,6 +11,8 @@ CLOSE = 0.82  # a letter too many, too few or swapped in a short name; `common` 
 
 # What `-e` may say to a play beside settings, each yes or no.
 PLAY_SWITCHES = frozenset({"restart", "rotate_keys"})
+# The same, each one of these words.
+PLAY_WORDS = {"state": ("present", "absent")}
 
 
 def misspelled(names: Iterable[str], known: Collection[str], ignored: Collection[str] = ()) -> list[str]:

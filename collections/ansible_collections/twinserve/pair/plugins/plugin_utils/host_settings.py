@@ -11,7 +11,7 @@ from ..module_utils.catalogue import CatalogueError
 from ..module_utils.conditions import is_set
 from ..module_utils.pair_finding import Pair
 from ..module_utils.settings_check import Fault, Resolved, disagreements, resolve
-from ..module_utils.settings_names import PLAY_SWITCHES, ignored_environment, misspelled
+from ..module_utils.settings_names import PLAY_SWITCHES, PLAY_WORDS, ignored_environment, misspelled
 from ..module_utils.settings_spec import NotTaken, Setting, convert, listed, show
 from .engine_files import ENGINES, Product, engine_names, load_product, read_yaml
 
@@ -88,6 +88,19 @@ def switch_faults(values: Mapping[str, Any]) -> list[Fault]:
             convert(Setting(name, "bool", says="", group=""), value)
         except NotTaken as refusal:
             faults.append(Fault(str(refusal)))
+    return faults
+
+
+def word_faults(extra: Mapping[str, Any]) -> list[Fault]:
+    """Words for a play among what `-e` says, where they are wrong; a host's own variables may be called so."""
+    faults = [Fault(text) for text in misspelled(extra, set(PLAY_WORDS))]
+    for name, words in PLAY_WORDS.items():
+        if name in extra and extra[name] not in words:
+            faults.append(Fault(f"{name} is {show(extra[name])}: it takes {listed(list(words))}"))
+    if extra.get("state") == "absent":
+        # playbooks/fabric.yml asks for no settings then: whoever asks would install what was just taken away.
+        call = "ansible-playbook playbooks/fabric.yml -e state=absent"
+        faults.append(Fault(f"state is 'absent': only the fabric can be put back as it was, by {call}"))
     return faults
 
 
