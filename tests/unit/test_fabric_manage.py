@@ -361,3 +361,19 @@ def test_f14_a_port_with_our_profile_is_ours() -> None:
         [{"netdev": PEER, "address": "192.168.177.2/24", "mtu": 1500}],
     ]
     assert [own["netplan"] for own in plans] == [None, None]
+
+
+@pytest.mark.parametrize("manage", ["auto", True, False])
+def test_f09_twins_that_lost_their_carrier_are_told(manage: Any) -> None:
+    dark = link("203.0.113.1/24", carrier=False)
+    one = head(**{MAIN: link("198.51.100.1/24"), TWIN: dark})
+    other = worker(**{PEER: link("198.51.100.2/24"), PEER_TWIN: link("203.0.113.2/24")})
+    plans = plan(one, other, manage=manage)
+    assert (len(plans[0]["ports"]), written(plans)) == (1, NOTHING)
+    assert [own["warnings"] for own in plans] == [
+        [
+            "rail 1 roceP2p1s0f1 (203.0.113.1, MTU 9000, down) <-> roceP2p1s0f0 (203.0.113.2, MTU 9000) "
+            "does not reach the peer: not used: no carrier on spark-a enP2p1s0f1np1"
+        ]
+    ] * 2
+    assert plan(one, other, manage=manage, rails="1")[0]["warnings"] == []

@@ -76,6 +76,18 @@ def choose_rails(every: _Ports, pair: Pair) -> list[Rail]:
     return sorted(rails, key=lambda rail: by_pci(cabled[0]).index(rail[0]))
 
 
+def dark_twins(rails: list[Rail], every: _Ports) -> Rail | None:
+    """The lone rail's twins, when they have no live other end: one cable carries both, so something is wrong."""
+    twins = [
+        next((one for one in ports if is_twin(port, one)), None)
+        for port, ports in zip(rails[0], every, strict=True)
+    ]
+    found = tuple(twin for twin in twins if twin)
+    return (
+        found if len(rails) == 1 and len(found) == len(twins) and not all(one.up for one in found) else None
+    )
+
+
 def _placed(every: _Ports, cabled: _Ports, rails: list[Rail], pair: Pair) -> list[Rail]:
     """A card whose cables have no twins, as in a Station, has its second rail on another cable."""
     twins = rails and any(has_twin(port, ports) for port, ports in zip(rails[0], every, strict=True))

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .fabric_address import Given, settle
-from .fabric_facing import choose_rails, usable_ports, worth_looking
+from .fabric_facing import choose_rails, dark_twins, usable_ports, worth_looking
 from .fabric_ports import NETPLAN_FILE, Port, Rail
 from .fabric_wish import FabricError, Pair, Unfit, Wish
-from .fabric_words import fleeting, found_end, not_used, over_the_lan
+from .fabric_words import fleeting, found_end, no_carrier, not_used, over_the_lan
 from .neighbours import is_link_local, lasting
 
 __all__ = ["NETPLAN_FILE", "FabricError", "Plan", "Wish", "plan_all", "render_netplan"]
@@ -69,6 +69,8 @@ def _plan(pair: Pair) -> list[Plan]:
         text = "RDMA ports are down: they are set up first, to see which are cabled"
         return [Plan(bring_up=ports, summary=text) for ports in down]
     settled = _settle_all(choose_rails(every, pair), pair)
+    if pair.wish.limit > 1 and (twins := dark_twins(settled.rails, every)):
+        settled.unfit.append(f"{not_used(1, twins)}: {no_carrier(twins, pair)}")
     plans = [_node_plan(rank, settled, pair) for rank in range(len(pair.names))]
     sides = [",".join(rail[rank].hca for rail in settled.rails) for rank in range(len(plans))]
     count = len(settled.rails)

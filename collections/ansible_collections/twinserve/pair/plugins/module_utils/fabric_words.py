@@ -54,6 +54,12 @@ def fleeting(name: str, port: Port, address: str) -> str | None:
     return f"{name} {port.netdev} has {address} {how}: {rest}"
 
 
+def no_carrier(ends: Rail, pair: Pair) -> str:
+    """Which ends have no live other end."""
+    dark = [f"{name} {port.netdev}" for name, port in zip(pair.names, ends, strict=True) if not port.up]
+    return f"no carrier on {' and '.join(dark)}"
+
+
 def unshared(number: int, ends: Rail, pair: Pair) -> str:
     """Why the ends of a rail are no neighbours, with what each has."""
     start = f"no CX7 subnet shared by {pair.ranks} on rail {number}"
