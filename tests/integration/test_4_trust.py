@@ -157,7 +157,9 @@ def test_f19_a_reinstalled_worker_and_a_head_without_keys_are_repaired(lab: Lab,
     lab.play("playbooks/fabric.yml").succeeded()
     assert on_head(lab, f"{login(lab)} state")[0] == 0
     for path in ("/var/lib/twinserve", "/home/nvidia"):
-        ours = lab.root(worker, "grep", "-c", "twinserve-", f"{path}/.ssh/authorized_keys")
+        ours = lab.root(
+            worker, "grep", "-cE", "^restrict.* twinserve-[a-z]+$", f"{path}/.ssh/authorized_keys"
+        )
         assert ours.strip() == "1", "lines of the lost keys went"
     assert lab.containers() == containers
 
