@@ -92,7 +92,7 @@ def switch_faults(values: Mapping[str, Any]) -> list[Fault]:
 
 
 def word_faults(extra: Mapping[str, Any]) -> list[Fault]:
-    """Words for a play among what `-e` says, where they are wrong; a host's own variables may be called so."""
+    """Words for a play among what `-e` says, where they are wrong; a host's own variables may be named so."""
     faults = [Fault(text) for text in misspelled(extra, set(PLAY_WORDS))]
     for name, words in PLAY_WORDS.items():
         if name in extra and extra[name] not in words:
