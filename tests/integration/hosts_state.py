@@ -63,3 +63,39 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
             elif was != now:
                 found.append(f"{host}: {part}: {was!r} -> {now!r}")
     return found
+
+
+_LINK_FILES = r"""
+for file in /etc/netplan/* /run/netplan/* /etc/NetworkManager/system-connections/* /etc/systemd/network/* \
+  /home/*/.ssh/* /root/.ssh/* /var/lib/twinserve/.ssh/* /etc/twinserve/keys/* /etc/twinserve/known_hosts; do
+  [ ! -f "$file" ] || echo "$(stat -c '%n %a %U:%G' "$file") $(sha256sum < "$file")"
+done
+"""
+_LINK_KERNEL = r"""
+for file in disable_ipv6 accept_ra addr_gen_mode; do grep -H . /proc/sys/net/ipv6/conf/en*/$file; done
+ip -4 route show
+"""
+
+
+def link_state(lab: HasRoot) -> dict[str, Any]:
+    """What makes the link of each host: files byte for byte, addresses, MTU, flags, routes, profiles in use."""
+    return {host: _link_state(lab, host) for host in lab.hosts}
+
+
+def _link_state(lab: HasRoot, host: str) -> dict[str, Any]:
+    links = json.loads(lab.root(host, "ip", "-j", "addr"))
+    nmcli = "command -v nmcli > /dev/null && nmcli -t -f DEVICE,STATE,CONNECTION device | sort"
+    return {
+        "files": lab.root(host, "sh", "-c", _LINK_FILES).splitlines(),
+        "kernel": lab.root(host, "sh", "-c", _LINK_KERNEL).splitlines(),
+        "links": {
+            link["ifname"]: (
+                link["mtu"],
+                sorted(link["flags"]),
+                [(one["local"], one["prefixlen"], one.get("label")) for one in link["addr_info"]],
+            )
+            for link in links
+            if not link["ifname"].startswith(("veth", "br-"))
+        },
+        "profiles": lab.root(host, "sh", "-c", f"if {nmcli}; then :; fi").splitlines(),
+    }

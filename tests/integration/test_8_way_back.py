@@ -1,0 +1,190 @@
+"""Changes of the link that cost the node, are refused, or are taken back: in labs of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hosts_state import differences, link_state
+from lab_pair import ROOT, Lab
+
+FABRIC = "playbooks/fabric.yml"
+OURS = "/etc/netplan/60-twinserve-fabric.yaml"
+# Hosts of NetworkManager: the head has one rail from a profile of its owner, the other by hand.
+NM_SETUP = """
+apt-get update -q
+DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends network-manager
+printf '[main]\\nno-auto-default=*\\ndns=none\\n
+[keyfile]\\nunmanaged-devices=interface-name:enP7s7,interface-name:docker0,interface-name:veth*\\n' \\
+  > /etc/NetworkManager/conf.d/10-office.conf
+systemctl restart NetworkManager
+"""
+NM_OWN = """
+nmcli con add type ethernet con-name mine ifname enp1s0f0np0 ipv4.method manual ipv4.addresses 10.50.0.1/24
+nmcli --wait 10 con up mine
+ip link set enP2p1s0f0np0 mtu 4200 up
+ip addr add 10.60.0.1/24 dev enP2p1s0f0np0
+"""
+
+
+@contextmanager
+def fresh(*words: str) -> Iterator[Lab]:
+    """A pair of its own, made for this."""
+    lab = Lab("back", Path(os.environ.get("TWINSERVE_LAB", ROOT / ".lab")) / "back")
+    lab.verb("down", "--wipe")
+    lab.verb("up", *words)
+    yield lab
+    lab.verb("down", "--wipe")
+
+
+@pytest.fixture(scope="module")
+def back() -> Iterator[Lab]:
+    """A bare pair; each test leaves its link as it was."""
+    with fresh() as lab:
+        yield lab
+
+
+@contextmanager
+def while_our_file_is_there(lab: Lab, do: str, undo: str = ":") -> Iterator[None]:
+    """A trap on the worker: `do` again and again while our netplan file is there, `undo` while it is not."""
+    loop = f"while sleep 0.1; do if [ -e {OURS} ]; then {do}; else {undo}; fi; done"
+    lab.root(lab.hosts[1], "systemd-run", "--quiet", "--collect", "--unit=trap", "sh", "-c", loop)
+    try:
+        yield
+    finally:
+        lab.root(lab.hosts[1], "systemctl", "stop", "trap")
+
+
+@contextmanager
+def netplan_file(lab: Lab, name: str, content: str) -> Iterator[None]:
+    """A file of somebody else's on the worker, that nobody has applied."""
+    path = f"/etc/netplan/{name}"
+    lab.root(lab.hosts[1], "sh", "-c", 'umask 077; printf %s "$2" > "$1"', "-", path, content)
+    try:
+        yield
+    finally:
+        lab.root(lab.hosts[1], "rm", path)
+
+
+def words(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+def management(lab: Lab, host: str) -> str:
+    shown = lab.root(host, "ip", "-br", "-4", "addr", "show", "enP7s7")
+    return shown.split()[2].split("/")[0]
+
+
+def files_of(lab: Lab) -> dict[str, list[str]]:
+    return {host: list(state["files"]) for host, state in link_state(lab).items()}
+
+
+def test_f12_absent_puts_the_link_of_a_bare_pair_back_byte_for_byte(back: Lab) -> None:
+    before = link_state(back)
+    back.play(FABRIC).succeeded()
+    assert back.node(back.hosts[1]).file(OURS).mode == 0o600
+    addressed = link_state(back)
+    predicted = back.play(FABRIC, "-e", "state=absent", "--check", "--diff").succeeded()
+    assert differences(addressed, link_state(back)) == []
+    assert "-        addresses: [192.168.177.2/24]" in predicted.output
+
+    run = back.play(FABRIC, "-e", "state=absent").succeeded()
+
+    assert differences(before, link_state(back)) == []
+    assert run.changed == predicted.changed
+    assert back.play(FABRIC, "-e", "state=absent").succeeded().changed == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "40-office.yaml",
+            "network:\n  version: 2\n  ethernets:\n    enP7s7:\n      mtu: 1400\n",
+            "/etc/netplan/40-office.yaml has edits of enP7s7 that were never applied",
+        ),
+        (
+            "99-office.yaml",
+            "network:\n  version: 2\n  ethernets:\n    eth9:\n      addresses: [10.0.0.1]\n",
+            "/etc/netplan/99-office.yaml:5:18: Error in network definition: address '10.0.0.1' is missing "
+            "/prefixlength: mend that file first, nothing was changed",
+        ),
+    ],
+)
+def test_f13_files_of_others_that_would_go_live_or_fail_with_ours_are_refused(
+    back: Lab, name: str, content: str, message: str
+) -> None:
+    with netplan_file(back, name, content):
+        before = files_of(back)
+        run = back.play(FABRIC).refused()
+        assert message in words(run.output)
+        assert files_of(back) == before
+
+
+def test_f13_a_change_that_costs_the_management_address_is_taken_back_by_the_node(back: Lab) -> None:
+    address, before = management(back, back.hosts[1]), files_of(back)
+
+    with while_our_file_is_there(back, "ip addr flush dev enP7s7"):
+        run = back.play(FABRIC).refused()
+
+    text = f"management address {address} did not return within 5 s; fabric file rolled back"
+    assert text in words(run.output)
+    assert management(back, back.hosts[1]) == address
+    assert files_of(back) == before
+    assert run.output.count("Give the rails their addresses on rank") == 1, "the head was not asked"
+
+
+@pytest.mark.slow
+def test_f13_a_change_after_which_no_new_connection_comes_through_is_taken_back_too(back: Lab) -> None:
+    before, rule = files_of(back), "INPUT -p tcp --dport 22 --syn -j DROP"
+    drop = f"iptables -C {rule} 2> /dev/null || iptables -I {rule}"
+
+    with while_our_file_is_there(back, drop, f"iptables -D {rule} 2> /dev/null"):
+        run = back.play(FABRIC).refused()
+
+    said = words(run.output)
+    assert f"{back.hosts[1]}: its rails were being addressed (192.168.177.2/24 to enp1s0f0np0" in said
+    assert "no new connection came through" in said
+    assert "it took the change back by itself and is reachable again" in said
+    assert files_of(back) == before
+
+
+@pytest.mark.slow
+def test_f13_a_node_whose_change_was_killed_half_way_goes_back_by_itself(back: Lab) -> None:
+    before, live = files_of(back), "ip -4 addr show enp1s0f0np0 | grep -q 192.168.177"
+
+    with while_our_file_is_there(back, f"{live} && pkill -9 ^python"):
+        run = back.play(FABRIC).refused()
+
+    assert "waiting for the node to go back by itself" in run.output
+    assert "it took the change back by itself and is reachable again" in words(run.output)
+    assert files_of(back) == before
+
+
+@pytest.mark.slow
+def test_f12_absent_leaves_rails_that_others_addressed_as_they_are() -> None:
+    with fresh("--cabled") as lab:
+        before = link_state(lab)
+        lab.play(FABRIC).succeeded()
+        lab.play(FABRIC, "-e", "state=absent").succeeded()
+        assert differences(before, link_state(lab)) == []
+
+
+@pytest.mark.slow
+def test_f14_absent_gives_ports_back_to_the_profiles_and_hands_that_had_them() -> None:
+    with fresh() as lab:
+        for host in lab.hosts:
+            lab.root(host, "sh", "-ec", NM_SETUP)
+        lab.root(lab.hosts[0], "sh", "-ec", NM_OWN)
+        before = link_state(lab)
+        lab.play(FABRIC, "-e", "fabric_manage=true").succeeded()
+        assert "twinserve-enp1s0f0np0" in lab.root(lab.hosts[1], "nmcli", "-t", "-f", "NAME", "con", "show")
+
+        lab.play(FABRIC, "-e", "state=absent").succeeded()
+
+        assert differences(before, link_state(lab)) == []
+        assert lab.play(FABRIC, "-e", "state=absent").succeeded().changed == 0
