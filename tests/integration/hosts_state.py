@@ -78,7 +78,7 @@ ip -4 route show
 
 
 def link_state(lab: HasRoot) -> dict[str, Any]:
-    """What makes the link of each host: files byte for byte, addresses, MTU, flags, routes, profiles in use."""
+    """The link of each host: files byte for byte, addresses, MTU, flags, routes, profiles in use."""
     return {host: _link_state(lab, host) for host in lab.hosts}
 
 
