@@ -421,9 +421,10 @@ def test_f10_twins_in_one_subnet_are_proved_by_arp_from_port_to_port() -> None:
     world = World()
     for rank, (device, address) in enumerate((("roceP2p1s0f1", "101"), ("roceP2p1s0f0", "102"))):
         plain = f"198.51.100.{address}"
-        change = {"addresses": (f"{plain}/24",), "gids": fake_pair.gids(plain), "mac": f"twin{rank}"}
-        nodes = (fake_pair.head, fake_pair.worker)[rank](**{device: change})
-        world.ranks[rank].devices = [replace(one, shares_subnet=bool(one.addresses)) for one in nodes]
+        for number, one in enumerate(world.ranks[rank].devices):
+            if one.hca == device:
+                one = replace(one, addresses=(f"{plain}/24",), gids=fake_pair.gids(plain), mac=f"twin{rank}")
+            world.ranks[rank].devices[number] = replace(one, shares_subnet=bool(one.addresses))
     document = world.until("serving")
     assert document["effective"]["rails"] == 2
     twin = world.ranks[0].reached[-1][1]

@@ -77,15 +77,15 @@ def choose_rails(every: _Ports, pair: Pair) -> list[Rail]:
 
 
 def dark_twins(rails: list[Rail], every: _Ports) -> Rail | None:
-    """The lone rail's twins, when they have no live other end: one cable carries both, so something is wrong."""
+    """The lone rail's twins, when they have no live other end, although one cable carries both."""
+    if len(rails) != 1:
+        return None
     twins = [
         next((one for one in ports if is_twin(port, one)), None)
         for port, ports in zip(rails[0], every, strict=True)
     ]
     found = tuple(twin for twin in twins if twin)
-    return (
-        found if len(rails) == 1 and len(found) == len(twins) and not all(one.up for one in found) else None
-    )
+    return found if len(found) == len(twins) and not all(one.up for one in found) else None
 
 
 def _placed(every: _Ports, cabled: _Ports, rails: list[Rail], pair: Pair) -> list[Rail]:
