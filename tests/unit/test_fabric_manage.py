@@ -70,6 +70,11 @@ def test_a_bare_end_gets_a_free_address_in_the_subnet_of_the_other(there: str, g
     assert addresses(plan(*main_rail(link(there), link_local), rails="1")) == [[there], [given]]
 
 
+def test_an_address_that_any_port_has_is_not_given_again() -> None:
+    nodes = main_rail(link("198.51.100.1/24", "198.51.100.2/24"), link())
+    assert addresses(plan(*nodes, rails="1"))[1] == ["198.51.100.3/24"]
+
+
 def test_the_head_is_completed_as_well() -> None:
     plans = plan(*main_rail(link(), link("192.168.100.11/24")), rails="1")
     assert written(plans) == [{MAIN: ("192.168.100.1/24", 9000)}, {}]
@@ -233,6 +238,7 @@ def test_false_writes_nothing_and_says_what_is_missing() -> None:
 
 def test_f12_link_local_addresses_are_replaced_or_at_least_told() -> None:
     nodes = main_rail(link("169.254.7.9/16"), link("169.254.201.3/16"))
+    made(nodes[0], MAIN, lasting=False, by_hand=("169.254.7.9/16",))
     assert addresses(plan(*nodes, rails="1")) == [["192.168.177.1/24"], ["192.168.177.2/24"]]
     kept = plan(*nodes, rails="1", manage=False)
     assert addresses(kept) == [["169.254.7.9/16"], ["169.254.201.3/16"]]

@@ -112,6 +112,14 @@ def test_f07_the_second_rail_is_the_twin_and_no_other_cable() -> None:
     assert rails(plans) == [("enp1s0f1np1", "enp1s0f0np0"), ("enP2p1s0f1np1", "enP2p1s0f0np0")]
 
 
+def test_f07_where_a_twin_is_dark_the_other_cable_of_a_spark_is_left_alone() -> None:
+    other_cable = ("enp1s0f0np0", "rocep1s0f0", "0000:01:00.0")
+    one = network((*HEAD_PORTS, other_cable), {"enp1s0f1np1": link("198.51.100.1/24")})
+    ends = {"enp1s0f1np1": link("198.51.100.2/24"), "enP2p1s0f1np1": link(carrier=False)}
+    plans = plan(one, network((*HEAD_PORTS, other_cable), ends))
+    assert rails(plans) == [("enp1s0f1np1", "enp1s0f1np1")]
+
+
 @pytest.mark.parametrize(("netdev", "state"), [("enp1s0f0np0", "down"), ("enP7s7", "no RoCE port")])
 def test_f24_a_port_that_is_set_but_dark_is_refused_with_those_that_are_up(netdev: str, state: str) -> None:
     ports = (*HEAD_PORTS, ("enp1s0f0np0", "rocep1s0f0", "0000:01:00.0"))

@@ -106,6 +106,17 @@ def test_f24_fabric_netdev_makes_the_main_station_rail(ports: Any) -> None:
     assert link_.summary() == "2 rails: mlx5_1,mlx5_0 <-> mlx5_1,mlx5_0"
 
 
+def test_bare_station_cables_that_cross_become_two_rails() -> None:
+    first, second = ONE_CARD[0][0], ONE_CARD[1][0]
+    assert rails(plan(*nodes(ONE_CARD), netdevs=(first, second))) == [(first, second), (second, first)]
+
+
+def test_a_station_cable_that_is_down_is_woken_for_the_second_rail() -> None:
+    asleep = link(up=False, carrier=False)
+    plans = plan(*nodes(ONE_CARD, ends(1), (asleep, asleep)))
+    assert [own["bring_up"] for own in plans] == [[ONE_CARD[1][0]]] * 2
+
+
 def test_f14_the_rail_profile_of_the_station_guide_is_kept() -> None:
     both = nodes(ONE_CARD, ends(1), (link(carrier=False), link(carrier=False)))
     for node in both:

@@ -120,6 +120,10 @@ TREES: dict[str, tuple[list[Tree], list[Tree]]] = {
         cable(0, "10.1.0.1/24", up=False) + cable(1, "10.2.0.1/24"),
         cable(0, "10.1.0.2/24") + cable(1, "10.2.0.2/24"),
     ),
+    "dark on the worker": (
+        cable(0, "10.1.0.1/24") + cable(1, "10.2.0.1/24"),
+        cable(0, "10.1.0.2/24", up=False) + cable(1, "10.2.0.2/24"),
+    ),
     "main rail with two MTUs": (cable(0, "10.1.0.1/24"), cable(0, "10.1.0.2/24", mtu=1500)),
     "twin with another MTU": (
         [*cable(0, "10.1.0.1/24", "10.2.0.1/24")],
@@ -171,6 +175,11 @@ def test_f15_role_and_start_judge_the_same_ports_alike(
     lost = " does not reach the peer: not used"
     said = [text.partition(lost)[0] for text in plans[0]["warnings"] if lost in text]
     assert said == [text.removesuffix(lost) for text in link_.warnings if lost in text]
+
+
+def test_f12_link_local_rails_come_after_those_that_stay() -> None:
+    assert started(TREES["link-local main, addressed twin"], "auto").master == "10.2.0.1"
+    assert started(TREES["link-local beside an address"], "auto").master == "10.1.0.1"
 
 
 @pytest.mark.parametrize("netdev", ["enp1s0f1np1", "enP2p1s0f0np0", "enp1s0f0np0"])
