@@ -97,7 +97,8 @@ def test_f13_a_module_that_was_killed_is_never_confirmed_in_time(
 ) -> None:
     change = Changed(monkeypatch, [death, UNDONE])
     assert change.events == ["present", "reset", "confirmed"]
-    assert change.clock.now > rail_addresses.LIMIT, "asked earlier, the question would keep the change"
+    seen = 10 if isinstance(death, Exception) else 0
+    assert change.clock.now - seen > rail_addresses.LIMIT, "asked earlier, the question would keep the change"
     assert "it took the change back by itself and is reachable again" in change.told["msg"]
     assert len(change.shown) == 1 and "waiting for the node to go back by itself" in change.shown[0]
 

@@ -40,7 +40,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             answer = {"failed": True, "msg": f"the connection was lost ({error})"}
         if answer.get("failed") and "way_back" not in answer:
             # It never came to its end: only the node knows what it did.
-            return {**result, **self._lost(args, variables, began, str(answer.get("msg")))}
+            return {**result, **self._lost(args, variables, str(answer.get("msg")))}
         if answer.get("way_back") != "armed":
             return {**result, **answer}
         kept, why = self._ask(variables, began)
@@ -48,10 +48,12 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             return {**result, **answer, "way_back": "kept"}
         return {**result, **_told(kept, args, variables, f"no new connection came through{why}")}
 
-    def _lost(self, args: Answer, variables: Answer, began: float, why: str) -> Answer:
+    def _lost(self, args: Answer, variables: Answer, why: str) -> Answer:
         """The module was cut off or killed: wait until its timer has gone off, and never confirm."""
         host = variables.get("inventory_hostname", "")
         display.display(f"    {host}: {why.splitlines()[0]}: waiting for the node to go back by itself")
+        # It was armed before now; asked while it still is, our question would keep the change.
+        began = time.monotonic()
         while time.monotonic() - began < LIMIT + _PAUSE:
             time.sleep(_PAUSE)
         answer, _ = self._ask(variables, began)
