@@ -393,3 +393,12 @@ def test_f14_absent_leaves_our_profile_and_deletes_it_when_confirmed(node: Node,
     assert "con up uuid 11-22" in node.undo.read_text(), "the way back brings ours up again"
     run_module(rail_addresses, capsys, state="confirmed")
     assert node.acts("nmcli")[-1] == "nmcli con delete id twinserve-enp1s0f0np0"
+
+
+def test_a_change_of_an_earlier_version_is_not_taken_for_what_was_before(node: Node, capsys: Capture) -> None:
+    node.file.write_text(OLD)
+    node.ports(shown(**OFFICE, enp1s0f0np0=("192.168.177.1", 24, 4000)))
+    change(capsys)
+    record = fabric_record.load()
+    assert record is not None
+    assert (record["netplan"], record["ports"]["enp1s0f0np0"]["addresses"]) == (None, [])

@@ -33,9 +33,7 @@ def ensure(netdevs: Collection[str]) -> None:
         for part in ("ports", "profiles"):
             record[part] = {**now[part], **record[part]}
     else:
-        record = now
-        if (now["netplan"] or "").startswith(_OURS):
-            record["netplan"] = None
+        record = without_us(now) if left_over() else now
     _write(record)
 
 
@@ -57,6 +55,16 @@ def remove() -> None:
 def left_over() -> bool:
     """Whether our netplan file stands there without any record."""
     return load() is None and (netplan_file.read() or "").startswith(_OURS)
+
+
+def without_us(state: dict[str, Any]) -> dict[str, Any]:
+    """The best guess where nothing was recorded: the same ports without what we gave them."""
+    mine = netplan_file.ports_of(netplan_file.read()) | {
+        one for one, fields in state["profiles"].items() if fields
+    }
+    for netdev in mine & set(state["ports"]):
+        state["ports"][netdev].update(addresses=[], routes=[], owner=None, uuid="", profile="", active=False)
+    return {**state, "netplan": None, "profiles": dict.fromkeys(state["profiles"])}
 
 
 def _write(record: dict[str, Any]) -> None:

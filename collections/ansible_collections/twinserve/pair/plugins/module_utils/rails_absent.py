@@ -49,10 +49,8 @@ def _record() -> dict[str, Any] | None:
     mine = nm_profiles.ours() if nm_profiles.is_running() else []
     if not (fabric_record.left_over() or mine):
         return None
-    now = port_state.read({*netplan_file.ports_of(netplan_file.read()), *mine})
-    for port in now["ports"].values():
-        port.update(addresses=[], routes=[], owner=None, uuid="", profile="", active=False)
-    return {**now, "netplan": None, "profiles": dict.fromkeys(now["profiles"])}
+    ports = netplan_file.ports_of(netplan_file.read())
+    return fabric_record.without_us(port_state.read({*ports, *mine}))
 
 
 def _change(record: dict[str, Any], now: dict[str, Any]) -> Change:
