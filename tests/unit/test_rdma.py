@@ -105,7 +105,7 @@ def test_what_cannot_be_read_hides_nothing_else(node: Path, monkeypatch: pytest.
         raise CommandError("nmcli did not answer within 20 s")
 
     monkeypatch.setattr(network_owner, "read_network", silent)
-    monkeypatch.setattr(rdma, "read_addresses", lambda: {"enp1s0f1np1": [f"{ADDRESS}/24"]})
+    monkeypatch.setattr(rdma, "read_links", lambda: {"enp1s0f1np1": LINK})
     fake.add_device(node, "rocep1s0f0", "enp1s0f0np0", "0000:01:00.0", {})
     state = node / "sys/class/infiniband/rocep1s0f0/ports/1/link_layer"
     state.unlink()
@@ -113,9 +113,11 @@ def test_what_cannot_be_read_hides_nothing_else(node: Path, monkeypatch: pytest.
     found = rdma.read_rdma(node)
     assert [device["hca"] for device in found["devices"]] == ["rocep1s0f1"]
     assert found["devices"][0]["addresses"] == [f"{ADDRESS}/24"]
-    assert found["ports"] == []
+    (port,) = found["ports"]
+    assert (port["addresses"], port["service"], port["lasting"]) == ([f"{ADDRESS}/24"], None, None)
+    assert set(port) == {"netdev", "hca", *LINK, *MAKER}
     assert found["char_devices"] == ["/dev/infiniband/uverbs0"]
-    assert found["errors"]["ports"] == "nmcli did not answer within 20 s"
+    assert found["errors"]["makers"] == "nmcli did not answer within 20 s"
     assert "Is a directory" in found["errors"]["devices.rocep1s0f0"]
     assert len(found["errors"]) == 2
 

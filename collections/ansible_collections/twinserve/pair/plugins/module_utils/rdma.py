@@ -14,13 +14,15 @@ from . import network_owner, sysfs
 from .hardware import read_hardware
 from .kernel_files import names
 from .lost_device import read_lost
-from .netdevs import read_addresses
+from .netdevs import read_links
 from .shell import CommandError
 
 TOOLS = (
     *("ip", "ping", "rdma", "ethtool", "nmcli", "netplan", "networkctl", "lspci"),
     *("ibv_devinfo", "ib_write_bw", "ib_read_bw", "ib_send_bw", "ibdev2netdev", "show_gids", "mlnx_qos"),
 )
+# Of a port when nobody could say who configured it.
+_UNKNOWN: dict[str, Any] = {"service": None, "profile": None, "files": [], "lasting": None, "by_hand": []}
 
 
 def read_devices(
@@ -48,10 +50,10 @@ def read_tools() -> dict[str, str | None]:
 def read_rdma(root: Path = Path("/")) -> dict[str, Any]:
     """Everything. What cannot be read is empty, with its reason by part (or `devices.NAME`) in `errors`."""
     errors: dict[str, str] = {}
-    network = _part(errors, "ports", network_owner.read_network, {"links": {}, "makers": {}})
+    network = _part(errors, "makers", network_owner.read_network, None)
+    if network is None:
+        network = {"links": _part(errors, "ports", read_links, {}), "makers": {}}
     addresses = {name: link["addresses"] for name, link in network["links"].items()}
-    if "ports" in errors:
-        addresses = _part(errors, "addresses", read_addresses, {})
     devices = _devices(root, addresses, errors)
     return {
         "devices": devices,
@@ -67,7 +69,7 @@ def join_ports(network: Mapping[str, Any], devices: Sequence[Mapping[str, Any]])
     """The node's ports by name, each with its RDMA device, if it has one, and who configured it."""
     hcas = {device["netdev"]: device["hca"] for device in devices}
     return [
-        {"netdev": name, "hca": hcas.get(name), **link, **network["makers"][name]}
+        {"netdev": name, "hca": hcas.get(name), **link, **network["makers"].get(name, _UNKNOWN)}
         for name, link in sorted(network["links"].items())
     ]
 

@@ -15,6 +15,7 @@ description:
 author: [The Twinserve developers]
 options: {}
 notes:
+  - Who configures a port is known to root only, since netplan's files are; the rest is for everybody.
   - Python 3.11 or later on the node.
   - >-
     Error counters count from when the driver was loaded, or from a reset that nobody noted. Compare two calls; a value alone
@@ -28,6 +29,7 @@ attributes:
 EXAMPLES = r"""
 - name: Look at the fabric
   twinserve.pair.rdma_info:
+  become: true
   register: fabric
 
 - name: Show each device with its port and its RoCE v2 GIDs
@@ -133,7 +135,7 @@ rdma:
           type: str
           returned: always
         files: {description: Where that is written., type: list, elements: str, returned: always}
-        lasting: {description: Whether it is still there after a reboot., type: bool, returned: always}
+        lasting: {description: Whether it is still there after a reboot; null when that is not known., type: bool, returned: always}
         by_hand: {description: Addresses that no service knows of., type: list, elements: str, returned: always}
     lost:
       description: Ports of an mlx5 card without an RDMA device, while the node has others.
@@ -149,7 +151,7 @@ rdma:
     char_devices: {description: Device files for RDMA., type: list, elements: str, returned: always}
     tools: {description: Programs with their paths; null for one that is not installed., type: dict, returned: always}
     errors:
-      description: "Why a part could not be read, by part (C(devices), C(devices.NAME), C(ports), C(addresses), C(lost), C(char_devices))."
+      description: "Why a part could not be read, by part (C(devices), C(devices.NAME), C(ports), C(makers), C(lost), C(char_devices))."
       type: dict
       returned: always
   sample:
