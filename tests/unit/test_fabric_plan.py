@@ -156,7 +156,10 @@ def test_ports_that_are_down_are_set_up_before_anything_is_decided() -> None:
     plans = plan(head(**asleep), worker())
     assert [own["bring_up"] for own in plans] == [["enp1s0f1np1", "enP2p1s0f1np1"], []]
     assert [own["ports"] for own in plans] == [[], []]
-    assert "no RDMA port has a cable" in refusal(head(**asleep), worker(), manage=False)
+    assert refusal(head(**asleep), worker(), manage=False) == (
+        "spark-a: no RDMA port has a cable with a live other end (enp1s0f1np1, enP2p1s0f1np1); "
+        "set down, and left so by fabric_manage: false: enp1s0f1np1, enP2p1s0f1np1"
+    )
 
 
 @pytest.mark.parametrize(("count", "woken"), [("auto", ["enP2p1s0f1np1"]), ("1", [])])

@@ -50,10 +50,7 @@ def choose_rails(every: _Ports, pair: Pair) -> list[Rail]:
     cabled = [[port for port in ports if port.up] for ports in every]
     for name, ports, live in zip(pair.names, every, cabled, strict=True):
         if not live:
-            raise FabricError(
-                f"{name}: no RDMA port has a cable with a live other end "
-                f"({', '.join(port.netdev for port in ports)})"
-            )
+            raise FabricError(_dark(name, ports))
     main = _named_main(every, cabled, pair)
     beside = facing([without(main, rank, ports) for rank, ports in enumerate(cabled)], wish.only_checks)
     if main:
@@ -86,6 +83,14 @@ def dark_twins(rails: list[Rail], every: _Ports) -> Rail | None:
     ]
     found = tuple(twin for twin in twins if twin)
     return found if len(found) == len(twins) and not all(one.up for one in found) else None
+
+
+def _dark(name: str, ports: list[Port]) -> str:
+    seen = ", ".join(port.netdev for port in ports)
+    text = f"{name}: no RDMA port has a cable with a live other end ({seen})"
+    # Only with `fabric_manage: false`, which leaves them so.
+    asleep = [port.netdev for port in ports if not port.enabled]
+    return f"{text}; set down, and left so by fabric_manage: false: {', '.join(asleep)}" if asleep else text
 
 
 def _placed(every: _Ports, cabled: _Ports, rails: list[Rail], pair: Pair) -> list[Rail]:

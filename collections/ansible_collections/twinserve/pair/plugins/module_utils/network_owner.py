@@ -15,8 +15,6 @@ from .shell import run
 
 OUR_FILE = "60-twinserve-fabric.yaml"
 _UNITS = {"NetworkManager.service": "NetworkManager", "systemd-networkd.service": "networkd"}
-# There while the service runs, but also later.
-NM, NETWORKD = Path("/run/NetworkManager"), Path("/run/systemd/netif")
 # Of two files of one name netplan takes the first.
 NETPLAN = (Path("/run/netplan"), Path("/etc/netplan"), Path("/lib/netplan"))
 IFUPDOWN = Path("/etc/network")
