@@ -402,3 +402,13 @@ def test_a_change_of_an_earlier_version_is_not_taken_for_what_was_before(node: N
     record = fabric_record.load()
     assert record is not None
     assert (record["netplan"], record["ports"]["enp1s0f0np0"]["addresses"]) == (None, [])
+
+
+def test_f13_absent_too_is_refused_while_others_edits_would_go_live(node: Node, capsys: Capture) -> None:
+    addressed(node, capsys, BARE)
+    stray = node.root / "run/systemd/network/10-netplan-eno1.network"
+    stray.parent.mkdir(parents=True)
+    stray.write_text("[Match]\nName=eno1\n")
+    answer = run_module(rail_addresses, capsys, state="absent")
+    assert "eno1 still has what a netplan file gave it that is no longer there" in answer["msg"]
+    assert node.acts() == []
