@@ -181,7 +181,13 @@ def test_up_without_cable_is_told_with_the_ports_that_were_looked_at() -> None:
 def test_two_rails_are_refused_when_there_is_one() -> None:
     one_cable = worker(enP2p1s0f0np0=link(carrier=False))
     assert "rails is 2, but only 1 pair of cabled RDMA ports" in refusal(head(), one_cable, rails="2")
-    assert len(rails(plan(head(), one_cable))) == 1
+    plans = plan(head(), one_cable)
+    assert len(rails(plans)) == 1
+    assert plans[0]["warnings"] == [
+        "rail 1 roceP2p1s0f1 (-, MTU 9000) <-> roceP2p1s0f0 (-, MTU 9000, down) "
+        "does not reach the peer: not used: no carrier on spark-b enP2p1s0f0np0"
+    ]
+    assert plan(head(), one_cable, rails="1")[0]["warnings"] == []
 
 
 def test_of_several_addresses_the_shared_one_counts() -> None:

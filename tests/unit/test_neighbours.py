@@ -124,6 +124,10 @@ TREES: dict[str, tuple[list[Tree], list[Tree]]] = {
         cable(0, "10.1.0.1/24") + cable(1, "10.2.0.1/24"),
         cable(0, "10.1.0.2/24", up=False) + cable(1, "10.2.0.2/24"),
     ),
+    "dark twins": (
+        [cable(0, "10.1.0.1/24")[0], cable(0, twin="10.2.0.1/24", up=False)[1]],
+        [cable(0, "10.1.0.2/24")[0], cable(0, up=False)[1]],
+    ),
     "main rail with two MTUs": (cable(0, "10.1.0.1/24"), cable(0, "10.1.0.2/24", mtu=1500)),
     "twin with another MTU": (
         [*cable(0, "10.1.0.1/24", "10.2.0.1/24")],
