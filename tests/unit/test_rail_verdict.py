@@ -163,7 +163,7 @@ PLANS = [plan(0), plan(1)]
 def host(now: list[str] | None = None, before: list[str] | None = None) -> dict[str, Any]:
     """A host's variables: what this run's proof dropped, and what the plan on the node says of the last."""
     found: dict[str, Any] = {"ansible_facts": {"twinserve_node": {"rank_plan": {"dropped_rails": before}}}}
-    return found if now is None else {**found, "twinserve_dropped_rails": now}
+    return found if now is None else {**found, "__fabric_dropped_rails": now}
 
 
 TWINS = ("roceP2p1s0f1", "roceP2p1s0f0")

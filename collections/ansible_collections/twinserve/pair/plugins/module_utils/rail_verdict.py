@@ -109,8 +109,8 @@ def used(
 
 def _dropped(host: Mapping[str, Any]) -> Sequence[str]:
     """What this run's proof found, or what the last one did, as the rank's plan on the node tells."""
-    if "twinserve_dropped_rails" in host:
-        return list(host["twinserve_dropped_rails"])
+    if "__fabric_dropped_rails" in host:
+        return list(host["__fabric_dropped_rails"])
     node = (host.get("ansible_facts") or {}).get("twinserve_node") or {}
     return list((node.get("rank_plan") or {}).get("dropped_rails") or [])
 
