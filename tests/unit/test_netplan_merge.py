@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils import netplan_file, netplan_merge, networkd_match
+from ansible_collections.twinserve.pair.plugins.module_utils import (
+    netplan_file,
+    netplan_merge,
+    networkd_match,
+)
 from ansible_collections.twinserve.pair.plugins.module_utils.netplan_merge import MergeError
 from fake_ports import shown
 from fake_programs import Programs
@@ -38,6 +42,7 @@ class Node:
         for folder in (self.etc, self.live, self.networkd, root / "node/with", root / "node/without"):
             folder.mkdir(parents=True, exist_ok=True)
         monkeypatch.setattr(netplan_file, "FILE", self.etc / "60-twinserve-fabric.yaml")
+        monkeypatch.setattr(netplan_file, "GENERATORS", ())
         monkeypatch.setattr(netplan_merge, "SOURCES", (self.etc,))
         monkeypatch.setattr(netplan_merge, "LIVE", root / "run")
         monkeypatch.setattr(netplan_merge, "NETWORKD", (self.networkd, self.live, root / "usr/lib"))
@@ -76,7 +81,9 @@ def test_f13_a_file_that_adds_only_our_ports_may_go_live(node: Node) -> None:
 def test_f13_somebody_elses_invalid_file_is_named_in_netplans_own_words(node: Node) -> None:
     bad = node.file("99-bad.yaml", "network: {}\n")
     said = f"{bad}:5:18: Error in network definition: address '10.0.0.1' is missing /prefixlength\n  ^\n"
-    node.programs.answer("netplan_generate", "", 1, do=f'eval "root=\\${{$#}}"; printf "%s%s" "$root" "{said}"')
+    node.programs.answer(
+        "netplan_generate", "", 1, do=f'eval "root=\\${{$#}}"; printf "%s%s" "$root" "{said}"'
+    )
     with pytest.raises(MergeError) as caught:
         node.check()
     assert str(caught.value) == (
@@ -96,9 +103,27 @@ def test_f13_edits_that_others_never_applied_are_refused_by_file_and_port(node: 
     )
 
 
+def test_f13_what_is_live_is_read_before_netplan_is_called(node: Node) -> None:
+    """`netplan generate` has systemd run it for /etc too, whatever folder it was given."""
+    node.file("40-office.yaml", "network:\n  ethernets:\n    enP7s7:\n      mtu: 1400\n")
+    node.makes(enP7s7=OFFICE + "[Link]\nMTUBytes=1400\n")
+    leaks = f'{GENERATE}; cp "$NODE/without/"* {node.live}'
+    node.programs.answer("netplan_generate", do=leaks)
+    with pytest.raises(MergeError, match="has edits of enP7s7 that were never applied"):
+        node.check()
+
+
+def test_netplans_own_program_is_called_where_it_is(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert netplan_file.generate_argv() == ["netplan", "generate"]
+    monkeypatch.setattr(netplan_file, "GENERATORS", (node.root / "none", node.etc / "01-office.yaml"))
+    assert netplan_file.generate_argv() == [str(node.etc / "01-office.yaml")]
+
+
 def test_f13_a_file_that_others_removed_and_never_applied_is_refused_too(node: Node) -> None:
     (node.live / "10-netplan-eno1.network").write_text("[Match]\nName=eno1\n")
-    with pytest.raises(MergeError, match="eno1 still has what a netplan file gave it that is no longer there"):
+    with pytest.raises(
+        MergeError, match="eno1 still has what a netplan file gave it that is no longer there"
+    ):
         node.check()
     with pytest.raises(MergeError, match="eno1"):
         node.check(None)
@@ -118,7 +143,9 @@ def test_f13_a_later_file_that_wins_is_named(node: Node, mtu: str, address: str,
     later = node.file("90-NM-7.yaml", "network:\n  ethernets:\n    enp1s0f0np0:\n      mtu: 1500\n")
     node.file("40-cx7.yaml", "network:\n  ethernets:\n    enp1s0f0np0: {}\n")
     (node.root / "node/with/10-netplan-enp1s0f0np0.network").write_text(RAIL.format(mtu=mtu, address=address))
-    with pytest.raises(MergeError, match=f"enp1s0f0np0 would not get {lacks}: {later} names the port too and wins"):
+    with pytest.raises(
+        MergeError, match=f"enp1s0f0np0 would not get {lacks}: {later} names the port too and wins"
+    ):
         node.check()
 
 

@@ -51,6 +51,7 @@ class Node:
         self.undo = root / "way-back/fabric/undo"
         self.file.parent.mkdir(parents=True)
         monkeypatch.setattr(netplan_file, "FILE", self.file)
+        monkeypatch.setattr(netplan_file, "GENERATORS", ())
         monkeypatch.setattr(netplan_merge, "SOURCES", (self.file.parent,))
         monkeypatch.setattr(netplan_merge, "LIVE", root / "run")
         monkeypatch.setattr(netplan_merge, "NETWORKD", (root / "a", root / "b"))

@@ -6,11 +6,20 @@ import re
 from pathlib import Path
 
 FILE = Path("/etc/netplan/60-twinserve-fabric.yaml")
+# Netplan's own program that makes the services' files. `netplan generate` calls it, and then has systemd
+# reload its units, whatever root folder it was given: that takes the GPU from running containers, and makes
+# the files of /etc anew.
+GENERATORS = (Path("/usr/libexec/netplan/generate"), Path("/lib/netplan/generate"))
 
 
 def read() -> str | None:
     """Its content; None when there is no such file."""
     return FILE.read_text() if FILE.is_file() else None
+
+
+def generate_argv() -> list[str]:
+    """The call that makes the services' files of all netplan files."""
+    return next(([str(path)] for path in GENERATORS if path.is_file()), ["netplan", "generate"])
 
 
 def is_private() -> bool:

@@ -36,11 +36,12 @@ def check(content: str | None, own: Collection[str], wanted: Sequence[Mapping[st
     `own` are the ports that may change; `wanted` says what each shall have. Raises MergeError.
     """
     others = {path: text for path, text in _sources().items() if path != netplan_file.FILE}
+    now = live()
     try:
         before = generated(others)
     except CommandError as error:
         raise MergeError(f"{_reason(error)}: mend that file first, nothing was changed") from error
-    _refuse_pending(before, live(), own, others)
+    _refuse_pending(before, now, own, others)
     if content is None:
         return
     try:
@@ -66,7 +67,7 @@ def generated(files: Mapping[Path, str]) -> dict[str, str]:
             copy.touch(mode=0o600)
             copy.write_text(text)
         try:
-            run(["netplan", "generate", "--root-dir", folder])
+            run([*netplan_file.generate_argv(), "--root-dir", folder])
         except CommandError as error:
             raise CommandError(str(error), error.said.replace(folder, "")) from error
         return live(Path(folder, "run"))

@@ -106,7 +106,7 @@ def _apply(wish: Wish, is_file_new: bool) -> None:
     if wish.netplan is not None:
         netplan_file.write(wish.netplan)
         # Not `netplan apply`: that has every port of netplan's dropped and set anew, the management port too.
-        run(["netplan", "generate"])
+        run(netplan_file.generate_argv())
         run(["networkctl", "reload"])
         if not is_file_new:
             # Nothing new to read: the port was changed by hand.

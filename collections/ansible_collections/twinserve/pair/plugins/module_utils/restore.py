@@ -27,7 +27,9 @@ def commands(
     """
     found = _file(state, saved)
     if state["netplan"] != present["netplan"]:
-        found += [["netplan", "apply"]] if thorough else [["netplan", "generate"], ["networkctl", "reload"]]
+        found += (
+            [["netplan", "apply"]] if thorough else [netplan_file.generate_argv(), ["networkctl", "reload"]]
+        )
     for netdev, port in state["ports"].items():
         profiles = state["profiles"].get(netdev), present["profiles"].get(netdev)
         found += _profile(netdev, port, *profiles, delete=thorough)
