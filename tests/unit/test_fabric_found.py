@@ -64,6 +64,15 @@ def test_what_is_set_by_hand_and_what_is_bare_is_told_too() -> None:
     ]
 
 
+def test_f12_link_local_addresses_are_told_before_they_are_replaced() -> None:
+    one, other = head(**{MAIN: link("169.254.7.9/16")}), worker(**{PEER: link("169.254.201.3/16")})
+    one["network"]["makers"][MAIN] = maker("networkd", "10-netplan-x.network", "/etc/netplan/40-cx7.yaml")
+    assert plan(one, other, rails="1")[0]["found"] == [
+        f"head {MAIN}: 169.254.7.9/16, MTU 9000, from netplan (/etc/netplan/40-cx7.yaml)",
+        f"worker {PEER}: 169.254.201.3/16, MTU 9000",
+    ]
+
+
 def test_of_bare_rails_there_is_nothing_to_tell() -> None:
     assert plan(head(), worker())[0]["found"] == []
 

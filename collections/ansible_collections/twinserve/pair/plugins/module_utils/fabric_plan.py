@@ -16,7 +16,7 @@ from .fabric_facing import choose_rails, dark_twins, usable_ports, worth_looking
 from .fabric_ports import NETPLAN_FILE, Port, Rail
 from .fabric_wish import FabricError, Pair, Unfit, Wish
 from .fabric_words import fleeting, found_end, no_carrier, not_used, over_the_lan
-from .neighbours import is_link_local, lasting
+from .neighbours import is_link_local
 
 __all__ = ["NETPLAN_FILE", "FabricError", "Plan", "Wish", "plan_all", "render_netplan"]
 
@@ -145,7 +145,7 @@ def _warnings(settled: _Settled, pair: Pair) -> Iterable[str]:
 def _found(settled: _Settled, pair: Pair) -> Iterable[str]:
     """What is there, by rail and rank; and which way the workers are reached where that is no rail."""
     for rail, given in zip(settled.rails, settled.given, strict=True):
-        if any(lasting(port.addresses) for port in rail):
+        if any(port.addresses for port in rail):
             yield from (found_end(rank, port, given[rank].address) for rank, port in enumerate(rail))
     for rank in range(1, len(pair.names)):
         named = [peer for setter, peer in enumerate(pair.wish.peers) if setter != rank]
