@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.twinserve.pair.plugins.action import rail_addresses
+from ansible_collections.twinserve.pair.plugins.module_utils.guard import LIMIT
 from fake_ports import Clock
 
 Answers = list[dict[str, Any] | Exception]
@@ -25,12 +26,13 @@ class Changed:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: Answers, **args: Any) -> None:
         self.clock, self.events, self.shown = Clock(), list[str](), list[str]()
         self.answers = answers
-        monkeypatch.setattr(rail_addresses, "time", self.clock)
-        monkeypatch.setattr(rail_addresses, "display", SimpleNamespace(display=self.shown.append))
-        monkeypatch.setattr(rail_addresses.ActionBase, "run", lambda *_: {})
+        plugin: Any = rail_addresses
+        monkeypatch.setattr(plugin, "time", self.clock)
+        monkeypatch.setattr(plugin, "display", SimpleNamespace(display=self.shown.append))
+        monkeypatch.setattr(plugin.ActionBase, "run", lambda *_: {})
         task = SimpleNamespace(args=args or {"ports": PORTS}, check_mode=False)
         connection = SimpleNamespace(reset=lambda: self.events.append("reset"))
-        action = rail_addresses.ActionModule(task, connection, None, None, None, None)
+        action = plugin.ActionModule(task, connection, None, None, None, None)
         monkeypatch.setattr(action, "_execute_module", self._answer)
         self.told: dict[str, Any] = action.run(None, {"inventory_hostname": "spark-b"})
 
@@ -98,7 +100,7 @@ def test_f13_a_module_that_was_killed_is_never_confirmed_in_time(
     change = Changed(monkeypatch, [death, UNDONE])
     assert change.events == ["present", "reset", "confirmed"]
     seen = 10 if isinstance(death, Exception) else 0
-    assert change.clock.now - seen > rail_addresses.LIMIT, "asked earlier, the question would keep the change"
+    assert change.clock.now - seen > LIMIT, "asked earlier, the question would keep the change"
     assert "it took the change back by itself and is reachable again" in change.told["msg"]
     assert len(change.shown) == 1 and "waiting for the node to go back by itself" in change.shown[0]
 
