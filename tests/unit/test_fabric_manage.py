@@ -195,6 +195,20 @@ def test_f11_rails_of_ours_follow_fabric_mtu(manage: bool | str) -> None:
     ]
 
 
+@pytest.mark.parametrize("manage", ["auto", True])
+def test_f11_a_serving_pair_keeps_its_mtu_and_is_told_how_to_change_it(manage: bool | str) -> None:
+    one, other = main_rail(link("192.168.177.1/24"), link("192.168.177.2/24"))
+    one["services"] = {"twinserve-rank.service": {"ActiveState": "active"}}
+    nodes = ours(one, MAIN), ours(other, PEER)
+    plans = plan(*nodes, rails="1", mtu=4000, manage=manage)
+    assert written(plans) == NOTHING
+    assert plans[0]["warnings"] == [
+        "rail 0 keeps MTU 9000 while the pair serves: playbooks/stop.yml, then playbooks/fabric.yml "
+        "give it fabric_mtu 4000"
+    ]
+    assert plan(*nodes, rails="1")[0]["warnings"] == []
+
+
 @pytest.mark.parametrize(
     ("change", "shown"),
     [

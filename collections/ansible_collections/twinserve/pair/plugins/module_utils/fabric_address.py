@@ -178,4 +178,5 @@ def _mtu(case: _Case) -> int:
         return set_by_others.pop()
     if set_by_others and not wish.mends:
         raise Unfit(mtu_differs(case.number, case.ends, case.pair.names))
-    return wish.mtu
+    # A port starts anew with another MTU, which would end what runs over it.
+    return present.pop() if len(present) == 1 and case.pair.serving else wish.mtu

@@ -137,6 +137,11 @@ def _warnings(settled: _Settled, pair: Pair) -> Iterable[str]:
     for number, (rail, given) in enumerate(zip(settled.rails, settled.given, strict=True)):
         if any(is_link_local(own.address) for own in given):
             yield f"rail {number} uses a link-local address that changes at reboot"
+        if pair.serving and all(port.ours for port in rail) and given[0].mtu != pair.wish.mtu:
+            yield (
+                f"rail {number} keeps MTU {given[0].mtu} while the pair serves: playbooks/stop.yml, then "
+                f"playbooks/fabric.yml give it fabric_mtu {pair.wish.mtu}"
+            )
         for name, port, own in zip(pair.names, rail, given, strict=True):
             if own.kept and (text := fleeting(name, port, own.address)):
                 yield text

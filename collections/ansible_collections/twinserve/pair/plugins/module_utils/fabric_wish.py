@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .rails import rank_names
+from .services import node_runs
 
 
 class FabricError(ValueError):
@@ -81,6 +82,11 @@ class Pair:
     def ranks(self) -> str:
         """All ranks in words: `head and worker`."""
         return rank_names(len(self.names))
+
+    @property
+    def serving(self) -> bool:
+        """Whether a rank runs on any of the nodes: its rails carry packets now."""
+        return any(node_runs(node, "twinserve-rank.service") for node in self.nodes)
 
     def of(self, rank: int, attribute: Sequence[str | None]) -> str | None:
         """This rank's entry of a setting that may be empty for all."""
