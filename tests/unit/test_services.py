@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils.services import parse_show, read_services
+from ansible_collections.twinserve.pair.plugins.module_utils.services import (
+    pair_started,
+    parse_show,
+    read_services,
+)
 from fake_programs import Programs
 
 SHOWN = """Id=twinserve.service
@@ -33,3 +37,22 @@ def test_both_units_are_asked_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
     }
     (call,) = programs.calls
     assert call.startswith("systemctl show twinserve.service twinserve-rank.service --property Id,LoadState,")
+
+
+@pytest.mark.parametrize(
+    ("supervisor", "rank", "started"),
+    [
+        ("active", "active", True),
+        ("active", "inactive", True),
+        ("inactive", "deactivating", False),
+        ("failed", "activating", True),
+        ("inactive", "inactive", False),
+    ],
+)
+def test_a_pair_is_started_while_its_supervisor_or_a_rank_runs(
+    supervisor: str, rank: str, started: bool
+) -> None:
+    units = {"twinserve.service": supervisor, "twinserve-rank.service": rank}
+    node = {"services": {name: {"ActiveState": state} for name, state in units.items()}}
+    assert pair_started(node) is started
+    assert pair_started({"services": None}) is False
