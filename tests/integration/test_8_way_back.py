@@ -24,10 +24,15 @@ printf '[main]\\nno-auto-default=*\\ndns=none\\n
 systemctl restart NetworkManager
 """
 NM_OWN = """
-nmcli con add type ethernet con-name mine ifname enp1s0f0np0 ipv4.method manual ipv4.addresses 10.50.0.1/24
+nmcli con add type ethernet con-name mine ifname enp1s0f0np0 ipv4.method manual ipv4.addresses 10.50.0.1/24 \
+  ipv6.method disabled
 nmcli --wait 10 con up mine
+nmcli dev set enP2p1s0f0np0 managed no
 ip link set enP2p1s0f0np0 mtu 4200 up
+ip -4 addr flush dev enP2p1s0f0np0
 ip addr add 10.60.0.1/24 dev enP2p1s0f0np0
+nmcli dev set enP2p1s0f0np0 managed yes
+sleep 1
 """
 
 
