@@ -104,6 +104,17 @@ def test_f12_absent_puts_the_link_of_a_bare_pair_back_byte_for_byte(back: Lab) -
     assert back.play(FABRIC, "-e", "state=absent").succeeded().changed == 0
 
 
+def test_absent_is_refused_while_the_pair_is_started(back: Lab) -> None:
+    before, head = link_state(back), back.hosts[0]
+    back.root(head, "systemd-run", "--quiet", "--collect", "--unit=twinserve", "sleep", "600")
+    try:
+        run = back.play(FABRIC, "-e", "state=absent").refused()
+    finally:
+        back.root(head, "systemctl", "stop", "twinserve")
+    assert f"{head} serves: run playbooks/stop.yml first, then this again" in words(run.output)
+    assert differences(before, link_state(back)) == []
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
