@@ -130,6 +130,7 @@ def test_absent_is_refused_while_the_pair_is_started(back: Lab) -> None:
             "/prefixlength: mend that file first, nothing was changed",
         ),
     ],
+    ids=["unapplied", "invalid"],
 )
 def test_f13_files_of_others_that_would_go_live_or_fail_with_ours_are_refused(
     back: Lab, name: str, content: str, message: str
