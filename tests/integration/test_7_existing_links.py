@@ -61,6 +61,8 @@ def test_f07_rails_of_a_netplan_file_are_kept_and_only_ssh_is_set_up(pair: Lab) 
     run = pair.play(FABRIC).succeeded()
 
     assert "2 rails: rocep1s0f0,roceP2p1s0f0 <-> rocep1s0f0,roceP2p1s0f0" in run.output
+    found = f"head {MAIN}: 10.9.1.1/24, MTU 9000, from netplan (/etc/netplan/50-theirs.yaml)"
+    assert found in said(run.output)
     assert network_state(pair) == before
     assert pair.play(FABRIC).succeeded().changed == 0
 
@@ -117,6 +119,19 @@ def test_f12_link_local_addresses_are_nobodys_and_give_way(pair: Lab) -> None:
 
     assert "2 rails" in run.output
     assert "192.168.177.1/24" in links(pair, pair.hosts[0])[MAIN][2]
+
+
+@pytest.mark.slow
+def test_f12_addresses_set_by_hand_are_made_to_last_when_asked_for(pair: Lab) -> None:
+    make(pair, by_hand, TWO_SUBNETS)
+    worker = pair.hosts[1]
+
+    pair.play(FABRIC, "-e", "fabric_manage=true").succeeded()
+
+    before = {port: links(pair, worker)[port] for port in RAILS}
+    assert before == {port: (9000, "UP", [TWO_SUBNETS[1][port][0]]) for port in RAILS}
+    pair.verb("reboot", worker)
+    assert {port: links(pair, worker)[port] for port in RAILS} == before
 
 
 @pytest.mark.slow
@@ -188,7 +203,8 @@ def test_f09_addresses_on_crossed_functions_are_told(pair: Lab) -> None:
 
     refused = pair.play(FABRIC).refused()
 
-    assert "10.9.1.2" in said(refused.output)
+    ends = "rocep1s0f0 (10.9.1.1, MTU 9000) <-> roceP2p1s0f0 (10.9.1.2, MTU 9000)"
+    assert f"rail 0 {ends} does not reach the peer: {pair.hosts[0]}:" in said(refused.output)
 
 
 @pytest.fixture(scope="module")
