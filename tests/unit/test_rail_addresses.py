@@ -66,7 +66,12 @@ class Node:
         made = "$3/run/systemd/network/10-netplan-enp1s0f0np0.network"
         merged = f'mkdir -p "${{3}}/run/systemd/network"; cp "$NODE/made" "{made}"'
         self.programs.answer("netplan_generate_--root-dir", do=merged)
-        self.programs.answer("systemctl_start", do=f"sh {self.undo}")
+        self.programs.answer("systemd-run", do='touch "$NODE/timer"')
+        self.programs.answer("systemctl_start", do=f'sh {self.undo}; rm -f "$NODE/timer"')
+        self.programs.answer("systemctl_stop", do='rm -f "$NODE/timer"')
+        self.programs.answer(
+            "systemctl_show", do='[ ! -e "$NODE/timer" ] || printf "active\\n\\ninactive\\n"'
+        )
         self.networkd_sets(READY)
 
     def ports(self, text: str) -> None:
@@ -90,6 +95,7 @@ class Node:
         """What was asked of these programs beside looking."""
         looks = (
             "systemctl is-active",
+            "systemctl show",
             "ip -j",
             "ip -4 route show",
             "networkctl status",
@@ -241,6 +247,18 @@ def test_a_timer_that_cannot_be_armed_leaves_everything_alone(node: Node, capsys
     assert "Failed to connect to bus" in change(capsys)["msg"]
     assert not node.file.exists()
     assert node.acts("netplan", "networkctl") == []
+
+
+@pytest.mark.parametrize(
+    ("bridge", "is_dockers"), [("docker0", True), ("br-0a1b2c3d4e5f", True), ("br-office", False)]
+)
+def test_f13_a_bridge_that_docker_takes_away_undoes_nothing(
+    node: Node, capsys: Capture, bridge: str, is_dockers: bool
+) -> None:
+    node.ports(shown(**OFFICE, enp1s0f0np0=("", 24, 1500), **{bridge: ("172.18.0.1", 16, 1500)}))
+    answer = change(capsys)
+    assert answer["failed"] == (not is_dockers)
+    assert ("172.18.0.1" in node.undo.read_text()) == (not is_dockers)
 
 
 def test_a_change_that_still_waits_is_let_go_first(node: Node, capsys: Capture) -> None:
