@@ -249,6 +249,31 @@ def test_a_timer_that_cannot_be_armed_leaves_everything_alone(node: Node, capsys
     assert node.acts("netplan", "networkctl") == []
 
 
+def test_a_timer_that_could_not_be_armed_keeps_no_later_change_away(node: Node, capsys: Capture) -> None:
+    node.programs.answer("systemd-run", "Failed to connect to bus\n", 1)
+    change(capsys)
+    node.programs.answer("systemd-run", do='touch "$NODE/timer"')
+    answer = change(capsys)
+    assert (answer["failed"], answer["way_back"], node.clock.now < 10) == (False, "armed", True)
+
+
+def test_what_waits_without_a_timer_is_neither_kept_nor_waited_for(node: Node, capsys: Capture) -> None:
+    change(capsys)
+    (node.root / "node/timer").unlink()
+    began = node.clock.now
+    answer = run_module(rail_addresses, capsys, state="confirmed")
+    assert (answer["failed"], answer["way_back"]) == (True, "none")
+    assert not change(capsys, netplan=OLD, ports=[])["failed"]
+    assert node.clock.now - began < 10
+
+
+def test_a_timer_without_a_change_is_stopped_first(node: Node, capsys: Capture) -> None:
+    (node.root / "node/timer").touch()
+    assert not change(capsys)["failed"]
+    assert node.acts("systemctl", "systemd-run")[0] == "systemctl stop twinserve-way-back-fabric.timer"
+    assert node.acts("systemctl", "systemd-run")[1].startswith("systemd-run")
+
+
 @pytest.mark.parametrize(
     ("bridge", "is_dockers"), [("docker0", True), ("br-0a1b2c3d4e5f", True), ("br-office", False)]
 )
