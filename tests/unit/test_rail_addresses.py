@@ -274,6 +274,23 @@ def test_a_timer_without_a_change_is_stopped_first(node: Node, capsys: Capture) 
     assert node.acts("systemctl", "systemd-run")[1].startswith("systemd-run")
 
 
+def test_f13_an_undo_of_the_timer_itself_is_told_as_one_that_was_taken(node: Node, capsys: Capture) -> None:
+    node.networkd_sets(shown(**OFFICE, enp1s0f0np0=("", 24, 9000)))
+    gone = f'[ -e {node.undo.parent}/undone ] || sh {node.undo}; rm -f "$NODE/timer"'
+    node.programs.answer("systemctl_start", "Unit twinserve-way-back-fabric.service not found.\n", 5, do=gone)
+    text = "enp1s0f0np0 did not get 192.168.177.1/24 with MTU 9000 within 10 s; fabric file rolled back"
+    assert change(capsys)["msg"] == text
+    assert not node.file.exists()
+
+
+def test_f13_an_undo_that_does_not_come_to_its_end_is_not_told_as_one(node: Node, capsys: Capture) -> None:
+    node.networkd_sets(shown(**OFFICE, enp1s0f0np0=("", 24, 9000)))
+    node.programs.answer("systemctl_start", "Connection timed out\n", 1, do='rm -f "$NODE/timer"')
+    message = change(capsys)["msg"]
+    assert "the way back could not be taken (systemctl start" in message
+    assert "Connection timed out" in message
+
+
 @pytest.mark.parametrize(
     ("bridge", "is_dockers"), [("docker0", True), ("br-0a1b2c3d4e5f", True), ("br-office", False)]
 )

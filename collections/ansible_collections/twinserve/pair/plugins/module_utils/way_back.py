@@ -59,8 +59,18 @@ def make_room(name: str) -> Path:
 
 
 def undo_now(name: str) -> None:
-    """Do at once, and wait for, what the timer would do. By systemd too: our session may be gone next."""
-    run(["systemctl", "start", f"{_unit(name)}.service"], timeout=_UNDO)
+    """Do at once, and wait for, what the timer would do. By systemd too: our session may be gone next.
+
+    Raises CommandError when it was not done, be it by us or by the timer itself.
+    """
+    start, why = ["systemctl", "start", f"{_unit(name)}.service"], "it did not come to its end"
+    try:
+        run(start, timeout=_UNDO)
+    except CommandError as error:
+        # So it is, too, when the timer was faster: a unit that has ended is no longer there to start.
+        why = str(error)
+    if settle(name, _UNDO) != "undone":
+        raise CommandError(why)
     _stop_timer(name)
 
 
