@@ -11,7 +11,7 @@ Proof = Mapping[str, Any]
 
 @dataclass
 class Verdict:
-    """`error` refuses the link. `lines` are for people: a line a rail, then warnings, then what is used.
+    """`error` refuses the link. `lines` are for people: a line a rail, then warnings.
 
     `dropped` has, by rank, the RDMA devices of rails that did not pass and are not used.
     """
@@ -69,8 +69,6 @@ def judge(proofs: Sequence[Sequence[Proof]], names: Sequence[str], wanted: str |
                 f"({'; '.join(problems)}){_next_step(rail, names)}, or use rails: auto"
             )
     verdict.lines += [f"warn {text}" for rail in rails for text in _warnings(rail, names)]
-    if any(verdict.dropped):
-        verdict.lines.append(summary(good))
     return asdict(verdict)
 
 
