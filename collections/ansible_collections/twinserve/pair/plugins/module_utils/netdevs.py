@@ -75,11 +75,6 @@ def parse_links(text: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def parse_addresses(text: str) -> dict[str, list[str]]:
-    """Only the IPv4 addresses of `parse_links`."""
-    return {name: link["addresses"] for name, link in parse_links(text).items()}
-
-
 def read_links() -> dict[str, dict[str, Any]]:
     """Ask `ip` for this node's ports. Raises CommandError or ValueError when it cannot say."""
     return parse_links(run(["ip", "-j", "addr"], timeout=20))

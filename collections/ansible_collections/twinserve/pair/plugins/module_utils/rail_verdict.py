@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from .link import summarize
+
 Proof = Mapping[str, Any]
 
 
@@ -72,12 +74,6 @@ def judge(proofs: Sequence[Sequence[Proof]], names: Sequence[str], wanted: str |
     return asdict(verdict)
 
 
-def summary(rails: Sequence[Sequence[Mapping[str, Any]]]) -> str:
-    """`1 rail: rocep1s0f1 <-> rocep1s0f0`, from the ends of each rail in rank order."""
-    sides = [",".join(rail[rank]["hca"] for rail in rails) for rank in range(len(rails[0]))] if rails else []
-    return f"{len(rails)} rail{'' if len(rails) == 1 else 's'}: {' <-> '.join(sides)}"
-
-
 def used(
     plans: Sequence[Mapping[str, Any]], hosts: Sequence[Mapping[str, Any]], wanted: str | int
 ) -> list[dict[str, Any]]:
@@ -99,7 +95,7 @@ def used(
             **plan,
             "ports": [rail[rank] for rail in kept],
             "dropped": [rail[rank]["hca"] for rail in rails if rail not in kept],
-            "summary": summary(kept),
+            "summary": summarize([[end["hca"] for end in rail] for rail in kept]),
         }
         for rank, plan in enumerate(plans)
     ]
