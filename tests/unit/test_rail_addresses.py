@@ -447,6 +447,8 @@ def test_f14_absent_leaves_our_profile_and_deletes_it_when_confirmed(node: Node,
     run_module(rail_addresses, capsys, state="confirmed")
     (node.root / "node/calls").unlink()
     node.programs.answer("nmcli_-t_-f_NAME", "twinserve-enp1s0f0np0\n")
+    for_port = "nmcli_-t_-f_connection.interface-name_con_show_id_twinserve-enp1s0f0np0"
+    node.programs.answer(for_port, "connection.interface-name:enp1s0f0np0\n")
     node.networkmanager(enp1s0f0np0="connected:twinserve-enp1s0f0np0:11-22")
     (node.root / "node/bare").write_text(BARE)
     node.programs.answer("nmcli_--wait_10_con_up", do='cp "$NODE/bare" "$NODE/answers/ip_-j_addr"')
@@ -461,6 +463,24 @@ def test_f14_absent_leaves_our_profile_and_deletes_it_when_confirmed(node: Node,
     assert "con up uuid 11-22" in node.undo.read_text(), "the way back brings ours up again"
     run_module(rail_addresses, capsys, state="confirmed")
     assert node.acts("nmcli")[-1] == "nmcli con delete id twinserve-enp1s0f0np0"
+
+
+def test_f14_a_profile_of_the_owners_that_is_only_called_like_ours_stays(node: Node, capsys: Capture) -> None:
+    node.networkmanager(enp1s0f0np0="connected:Wired connection 3:77-88")
+    change(capsys, netplan=None, profiles=[PORT])
+    run_module(rail_addresses, capsys, state="confirmed")
+    (node.root / "node/calls").unlink()
+    node.programs.answer("nmcli_-t_-f_NAME", "twinserve-wifi\ntwinserve-enp1s0f0np0\n")
+    asked = "nmcli_-t_-f_connection.interface-name_con_show_id_twinserve"
+    node.programs.answer(f"{asked}-wifi", "connection.interface-name:wlan0\n")
+    node.programs.answer(f"{asked}-enp1s0f0np0", "connection.interface-name:enp1s0f0np0\n")
+    node.networkmanager(enp1s0f0np0="connected:twinserve-enp1s0f0np0:11-22")
+    (node.root / "node/bare").write_text(BARE)
+    node.programs.answer("nmcli_--wait_10_con_up", do='cp "$NODE/bare" "$NODE/answers/ip_-j_addr"')
+    run_module(rail_addresses, capsys, state="absent")
+    run_module(rail_addresses, capsys, state="confirmed")
+    deleted = [call for call in node.acts("nmcli") if "delete" in call]
+    assert deleted == ["nmcli con delete id twinserve-enp1s0f0np0"]
 
 
 def test_a_change_of_an_earlier_version_is_not_taken_for_what_was_before(node: Node, capsys: Capture) -> None:

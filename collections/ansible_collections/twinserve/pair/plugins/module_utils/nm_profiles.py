@@ -59,8 +59,15 @@ def names() -> list[str]:
 
 
 def ours() -> list[str]:
-    """The ports for which there is a profile of ours."""
-    return sorted(name.removeprefix("twinserve-") for name in names() if name.startswith("twinserve-"))
+    """The ports for which there is a profile of ours: named as ours are, and for that very port."""
+    ports = (name.removeprefix("twinserve-") for name in names() if name.startswith("twinserve-"))
+    return sorted(netdev for netdev in ports if _is_for(netdev))
+
+
+def _is_for(netdev: str) -> bool:
+    """Whether the profile of that name is for that port; `twinserve-wifi` may be somebody's own."""
+    text = run(["nmcli", "-t", "-f", "connection.interface-name", "con", "show", "id", name_of(netdev)])
+    return [_plain(line.partition(":")[2]) for line in text.splitlines()] == [netdev]
 
 
 def write_argv(netdev: str, fields: Mapping[str, str], new: bool) -> list[str]:
