@@ -19,10 +19,8 @@ NAMES = ("spark-a", "spark-b")
 
 def link(*addresses: str, mtu: int = 9000, up: bool = True, carrier: bool = True) -> dict[str, Any]:
     """A network port as `ip` shows it."""
-    return {"addresses": list(addresses), "unrouted": [], "mtu": mtu, "mac": None} | {
-        "up": up,
-        "carrier": carrier,
-    }
+    shown = {"addresses": list(addresses), "unrouted": [], "leased": [], "ipv6": [], "mtu": mtu, "mac": None}
+    return shown | {"master": None, "carries": [], "up": up, "carrier": carrier}
 
 
 def maker(

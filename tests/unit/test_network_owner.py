@@ -26,16 +26,31 @@ LINKS = [
         ],
     },
     {"ifname": "enp1s0f1np1", "flags": ["NO-CARRIER", "BROADCAST", "UP"], "mtu": 1500},
-    {"ifname": "down0", "flags": ["BROADCAST"], "mtu": 1500},
+    {"ifname": "down0", "flags": ["BROADCAST"], "mtu": 1500, "master": "br0"},
+    {
+        "ifname": "rail.7",
+        "link": "enp1s0f1np1",
+        "flags": [],
+        "mtu": 1500,
+        "addr_info": [
+            {"family": "inet", "local": "10.1.1.1", "prefixlen": 24, "dynamic": True},
+            {"family": "inet6", "local": "fd00::1", "prefixlen": 64, "scope": "global"},
+            {"family": "inet6", "local": "fe80::2", "prefixlen": 64, "scope": "link"},
+        ],
+    },
 ]
 
 
 def test_links_with_addresses_mtu_and_carrier() -> None:
     links = netdevs.parse_links(json.dumps(LINKS))
-    assert list(links) == ["lo", "enp1s0f0np0", "enp1s0f1np1", "down0"]
+    assert list(links) == ["lo", "enp1s0f0np0", "enp1s0f1np1", "down0", "rail.7"]
     assert links["enp1s0f0np0"] == {
         "addresses": ["198.51.100.1/24"],
         "unrouted": [],
+        "leased": [],
+        "ipv6": [],
+        "master": None,
+        "carries": [],
         "mtu": 9000,
         "mac": "4c:bb:47:00:01:10",
         "up": True,
@@ -44,6 +59,8 @@ def test_links_with_addresses_mtu_and_carrier() -> None:
     seen = {name: (link["up"], link["carrier"]) for name, link in links.items()}
     assert seen["enp1s0f1np1"] == (True, False)
     assert seen["down0"] == (False, False)
+    assert (links["down0"]["master"], links["enp1s0f1np1"]["carries"]) == ("br0", ["rail.7"])
+    assert (links["rail.7"]["leased"], links["rail.7"]["ipv6"]) == (["10.1.1.1/24"], ["fd00::1/64"])
 
 
 RECORDED = Path(__file__).parent / "recorded/network"

@@ -125,6 +125,10 @@ rdma:
           type: list
           elements: str
           returned: always
+        leased: {description: Those addresses that somebody hands out (DHCP)., type: list, elements: str, returned: always}
+        ipv6: {description: Global IPv6 addresses with prefix length., type: list, elements: str, returned: always}
+        master: {description: "The bridge, bond or VRF that it is part of, or null.", type: str, returned: always}
+        carries: {description: VLANs and the like on top of it., type: list, elements: str, returned: always}
         mtu: {description: MTU in bytes., type: int, returned: always}
         mac: {description: Ethernet address., type: str, returned: always}
         up: {description: Whether it is set up., type: bool, returned: always}
@@ -185,6 +189,10 @@ rdma:
         hca: rocep1s0f0
         addresses: [192.168.177.1/24]
         unrouted: []
+        leased: []
+        ipv6: []
+        master: null
+        carries: []
         mtu: 9000
         mac: 4c:bb:47:00:01:10
         up: true
