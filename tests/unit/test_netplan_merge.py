@@ -43,7 +43,7 @@ class Node:
             folder.mkdir(parents=True, exist_ok=True)
         monkeypatch.setattr(netplan_file, "FILE", self.etc / "60-twinserve-fabric.yaml")
         monkeypatch.setattr(netplan_file, "GENERATORS", ())
-        monkeypatch.setattr(netplan_merge, "SOURCES", (self.etc,))
+        monkeypatch.setattr(netplan_file, "FOLDERS", (self.etc,))
         monkeypatch.setattr(netplan_merge, "LIVE", root / "run")
         monkeypatch.setattr(netplan_merge, "NETWORKD", (self.networkd, self.live, root / "usr/lib"))
         self.file("01-office.yaml", "network:\n  ethernets:\n    enP7s7: {}\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils import netdevs, network_owner
+from ansible_collections.twinserve.pair.plugins.module_utils import netdevs, netplan_file, network_owner
 from fake_programs import Programs
 from probes import link, maker
 
@@ -73,7 +73,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(network_owner, "IFUPDOWN", tmp_path / "network")
     for place in ("run", "etc", "lib"):
         (tmp_path / place).mkdir()
-    monkeypatch.setattr(network_owner, "NETPLAN", [tmp_path / place for place in ("run", "etc", "lib")])
+    monkeypatch.setattr(netplan_file, "FOLDERS", [tmp_path / place for place in ("lib", "etc", "run")])
     return tmp_path
 
 

@@ -52,7 +52,7 @@ class Node:
         self.file.parent.mkdir(parents=True)
         monkeypatch.setattr(netplan_file, "FILE", self.file)
         monkeypatch.setattr(netplan_file, "GENERATORS", ())
-        monkeypatch.setattr(netplan_merge, "SOURCES", (self.file.parent,))
+        monkeypatch.setattr(netplan_file, "FOLDERS", (self.file.parent,))
         monkeypatch.setattr(netplan_merge, "LIVE", root / "run")
         monkeypatch.setattr(netplan_merge, "NETWORKD", (root / "a", root / "b"))
         monkeypatch.setattr(way_back, "FOLDER", root / "way-back")

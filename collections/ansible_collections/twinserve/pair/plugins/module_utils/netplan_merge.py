@@ -18,8 +18,6 @@ from .netdevs import read_links
 from .networkd_match import sections, winner
 from .shell import CommandError, run
 
-# As netplan reads them: a file of the same name in a later folder takes the place of the earlier one.
-SOURCES = (Path("/lib/netplan"), Path("/etc/netplan"), Path("/run/netplan"))
 LIVE = Path("/run")
 # As systemd-networkd reads them: the first folder that has a file of that name wins.
 NETWORKD = (Path("/etc/systemd/network"), Path("/run/systemd/network"), Path("/usr/lib/systemd/network"))
@@ -35,7 +33,7 @@ def check(content: str | None, own: Collection[str], wanted: Sequence[Mapping[st
 
     `own` are the ports that may change; `wanted` says what each shall have. Raises MergeError.
     """
-    others = {path: text for path, text in _sources().items() if path != netplan_file.FILE}
+    others = {path: text for path, text in netplan_file.sources().items() if path != netplan_file.FILE}
     now = live()
     try:
         before = generated(others)
@@ -83,12 +81,6 @@ def live(root: Path | None = None) -> dict[str, str]:
         for path in sorted(Path(root, part).glob("*netplan-*"))
         if path.is_file()
     }
-
-
-def _sources() -> dict[Path, str]:
-    """All netplan files that count, each by the path it is read from."""
-    by_name = {path.name: path for folder in SOURCES for path in sorted(folder.glob("*.yaml"))}
-    return {path: path.read_text() for path in by_name.values()}
 
 
 def _refusal(error: CommandError, start: str, end: str = "") -> str:

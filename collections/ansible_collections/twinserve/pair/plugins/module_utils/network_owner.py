@@ -9,14 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from . import netplan_file, nm_profiles
 from .netdevs import read_links
 from .services import is_active, parse_show
 from .shell import run
 
-OUR_FILE = "60-twinserve-fabric.yaml"
 _UNITS = {"NetworkManager.service": "NetworkManager", "systemd-networkd.service": "networkd"}
-# Of two files of one name netplan takes the first.
-NETPLAN = (Path("/run/netplan"), Path("/etc/netplan"), Path("/lib/netplan"))
 IFUPDOWN = Path("/etc/network")
 
 
@@ -60,18 +58,12 @@ class NetworkdPort:
 
 def parse_nmcli(devices: str, profiles: str) -> dict[str, NmPort]:
     """By port, from `nmcli -t -f DEVICE,STATE device` and `-f NAME,DEVICE,FILENAME con show --active`."""
-    active = {row[1]: row for row in _rows(profiles, 3)}
+    active = {row[1]: row for row in nm_profiles.rows(profiles, 3)}
     found = {}
-    for device, state in _rows(devices, 2):
+    for device, state in nm_profiles.rows(devices, 2):
         name, _, file = active.get(device, ("", "", ""))
         found[device] = NmPort(state, name, file)
     return found
-
-
-def _rows(text: str, width: int) -> list[list[str]]:
-    """Fields of nmcli's terse output: a colon inside one is escaped."""
-    rows = [re.split(r"(?<!\\):", line, maxsplit=width - 1) for line in text.splitlines()]
-    return [[re.sub(r"\\(.)", r"\1", field) for field in row] for row in rows if len(row) == width]
 
 
 def parse_networkctl(text: str) -> dict[str, NetworkdPort]:
@@ -94,10 +86,10 @@ def read_network() -> dict[str, Any]:
     running = running_services()
     nm = _ask_nm() if "NetworkManager" in running else {}
     networkd = _ask_networkd() if "networkd" in running else None
-    texts = _netplan_texts()
+    texts = {str(path): text for path, text in netplan_file.sources().items()}
     makers = {name: asdict(maker(name, link, nm, networkd, texts)) for name, link in links.items()}
     # The others' content may hold Wi-Fi passwords.
-    netplan = {path: text if path.endswith(OUR_FILE) else "" for path, text in texts.items()}
+    netplan = {path: text if path.endswith(netplan_file.FILE.name) else "" for path, text in texts.items()}
     return {"links": links, "makers": makers, "netplan": netplan}
 
 
@@ -159,15 +151,6 @@ def _written(file: str, netplan_id: str, netplan: Mapping[str, str]) -> tuple[tu
 
 def _names(text: str, word: str) -> bool:
     return re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])", text) is not None
-
-
-def _netplan_texts() -> dict[str, str]:
-    """Content by path, in the order in which netplan merges: by name, whatever the folder."""
-    files: dict[str, Path] = {}
-    for folder in NETPLAN:
-        for path in folder.glob("*.yaml"):
-            files.setdefault(path.name, path)
-    return {str(files[name]): files[name].read_text() for name in sorted(files)}
 
 
 def _ifupdown_files() -> list[Path]:
