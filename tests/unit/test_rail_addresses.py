@@ -427,6 +427,74 @@ def test_absent_that_does_not_work_is_taken_back(node: Node, capsys: Capture) ->
     assert fabric_record.FILE.exists()
 
 
+def owner_sets(port: tuple[str, int, int], **more: str) -> str:
+    """What `ip` shows after the port's owner set it up; `more` is of the link, such as its `master`."""
+    links = json.loads(shown(**OFFICE, enp1s0f0np0=port))
+    links[1] |= more
+    return json.dumps(links)
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        owner_sets(("10.9.9.9", 24, 4200)),
+        owner_sets(("", 24, 4200), master="br0"),
+        owner_sets(("10.9.9.9", 24, 4200)).replace(
+            '"prefixlen": 24}]}]', '"prefixlen": 24, "dynamic": true}]}]'
+        ),
+    ],
+    ids=["address", "bridge", "lease"],
+)
+@pytest.mark.parametrize("check", [True, False])
+def test_absent_leaves_what_the_owner_set_up_after_a_run_that_was_refused(
+    node: Node, capsys: Capture, theirs: str, check: bool
+) -> None:
+    node.ports(BARE.replace('"UP", "LOWER_UP"', ""))
+    fabric_record.ensure({"enp1s0f0np0"})
+    node.ports(theirs)
+    answer = run_module(rail_addresses, capsys, check=check, state="absent")
+    assert (answer["failed"], answer["way_back"], node.acts()) == (False, "none", [])
+    assert fabric_record.FILE.exists() == check
+
+
+def test_absent_sets_a_port_down_that_only_came_up_for_us(node: Node, capsys: Capture) -> None:
+    node.ports(BARE.replace('"UP", "LOWER_UP"', ""))
+    fabric_record.ensure({"enp1s0f0np0"})
+    node.ports(BARE)
+    fabric_record.ensure({"enp1s0f0np0"})
+    run_module(rail_addresses, capsys, state="absent")
+    assert "ip link set enp1s0f0np0 down" in node.acts("ip")
+
+
+def test_what_the_owner_set_up_between_two_runs_is_what_absent_restores(node: Node, capsys: Capture) -> None:
+    fabric_record.ensure({"enp1s0f0np0"})
+    by_hand = owner_sets(("10.9.9.9", 24, 4200))
+    addressed(node, capsys, by_hand)
+    node.networkd_sets(by_hand)
+    assert not run_module(rail_addresses, capsys, state="absent")["failed"]
+    assert "ip addr add 10.9.9.9/24 dev enp1s0f0np0" in node.acts("ip")
+
+
+def test_absent_puts_a_port_back_into_its_bridge(node: Node, capsys: Capture) -> None:
+    bridged = owner_sets(("", 24, 1500), master="br0")
+    addressed(node, capsys, bridged)
+    node.networkd_sets(BARE)
+    answer = run_module(rail_addresses, capsys, check=True, state="absent")
+    assert "enp1s0f0np0: up, MTU 1500, no address, in br0" in answer["diff"]["after"]
+    (node.root / "node/bridged").write_text(bridged)
+    node.programs.answer("ip_link_set_enp1s0f0np0_master", do='cp "$NODE/bridged" "$NODE/answers/ip_-j_addr"')
+    assert not run_module(rail_addresses, capsys, state="absent")["failed"]
+    links = [call for call in node.acts("ip") if call.startswith("ip link set")]
+    assert links[-3:] == [f"ip link set enp1s0f0np0 {what}" for what in ("down", "master br0", "up")]
+
+
+def test_absent_that_leaves_a_bridge_without_its_port_is_taken_back(node: Node, capsys: Capture) -> None:
+    addressed(node, capsys, owner_sets(("", 24, 1500), master="br0"))
+    node.networkd_sets(BARE)
+    answer = run_module(rail_addresses, capsys, state="absent")
+    assert "the link could not be put back as it was: enp1s0f0np0 is not in br0" in answer["msg"]
+
+
 def test_absent_on_a_node_that_we_never_changed_does_nothing(node: Node, capsys: Capture) -> None:
     answer = run_module(rail_addresses, capsys, state="absent")
     assert (answer["changed"], answer["way_back"], node.acts()) == (False, "none", [])
