@@ -29,9 +29,11 @@ def maker(
     *files: str,
     lasting: bool = True,
     by_hand: tuple[str, ...] = (),
+    link_local: bool = False,
 ) -> dict[str, Any]:
     """Who configured a port, as `network_owner.Maker`."""
-    return {"service": service, "profile": profile, "files": files, "lasting": lasting, "by_hand": by_hand}
+    made = {"service": service, "profile": profile, "files": files, "lasting": lasting, "by_hand": by_hand}
+    return made | {"link_local": link_local}
 
 
 def network(ports: tuple[tuple[str, str, str], ...], links: Mapping[str, Any]) -> dict[str, Any]:

@@ -200,3 +200,26 @@ def test_only_our_netplan_file_is_read_out(folders: Path, monkeypatch: pytest.Mo
         (str(folders / "etc/60-twinserve-fabric.yaml"), "network: {}\n"),
         (str(folders / "run/70-x.yaml"), ""),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "only"),
+    [
+        ("[Match]\nName=a0\n[Network]\nLinkLocalAddressing=ipv4\n", True),
+        ("[Network]\nLinkLocalAddressing=ipv4\nDHCP=ipv4\n", False),
+        ("[Network]\nLinkLocalAddressing=ipv4\nAddress=10.0.0.1/24\n", False),
+        ("[Network]\nLinkLocalAddressing=ipv6\n", False),
+        ("[Network]\nDHCP=yes\n", False),
+        ("[connection]\nid=x\n[ipv4]\nmethod=link-local\n", True),
+        ("[connection]\nid=x\n[ipv4]\nmethod=auto\n", False),
+    ],
+)
+def test_f12_a_file_by_which_a_port_only_gives_itself_an_address(
+    tmp_path: Path, text: str, only: bool
+) -> None:
+    file = tmp_path / "a"
+    file.write_text(text)
+    networkd = {"a0": network_owner.NetworkdPort(str(file))}
+    assert network_owner.maker("a0", link(), {}, networkd, {}).link_local is only
+    keyfile = network_owner.parse_nmcli("a0:connected\n", f"x:a0:{file}\n")
+    assert network_owner.maker("a0", link(), keyfile, None, {}).link_local is only

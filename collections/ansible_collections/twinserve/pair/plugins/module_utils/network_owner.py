@@ -11,6 +11,7 @@ from typing import Any
 
 from . import netplan_file, nm_profiles
 from .netdevs import read_links
+from .networkd_match import sections
 from .services import is_active, parse_show
 from .shell import run
 
@@ -24,7 +25,8 @@ class Maker:
 
     `service` is `NetworkManager`, `networkd` or None; `profile` the name of NetworkManager's profile or of
     networkd's file; `files` where that is written; `lasting` whether it is still there after a reboot.
-    `by_hand` are addresses that no service knows of (`ip addr add`).
+    `by_hand` are addresses that no service knows of (`ip addr add`). `link_local` is whether the port is only
+    to give itself an address.
     """
 
     service: str | None = None
@@ -32,6 +34,7 @@ class Maker:
     files: tuple[str, ...] = ()
     lasting: bool = False
     by_hand: tuple[str, ...] = ()
+    link_local: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,16 +126,29 @@ def maker(
         # NetworkManager makes the routes of its addresses by itself, and marks each so.
         strange = tuple(one for one in addresses if one not in link["unrouted"])
         files, lasting = _written(own.file, _netplan_id(own.file, "netplan-", ".nmconnection"), netplan)
-        return Maker("NetworkManager", own.profile, files, lasting, strange)
+        return Maker("NetworkManager", own.profile, files, lasting, strange, _is_link_local(own.file))
     if here:
         files, lasting = _written(here.file, _netplan_id(here.file, "10-netplan-", ".network"), netplan)
-        return Maker("networkd", Path(here.file).name, files, lasting, here.foreign)
+        profile = Path(here.file).name
+        return Maker("networkd", profile, files, lasting, here.foreign, _is_link_local(here.file))
     if own and own.state != "unmanaged":
         return Maker("NetworkManager", by_hand=addresses)
     if networkd is not None:
         return Maker("networkd", by_hand=addresses)
     files = tuple(str(path) for path in _ifupdown_files() if _names(path.read_text(), name))
     return Maker(None, None, files, bool(files), () if files else addresses)
+
+
+def _is_link_local(file: str) -> bool:
+    """Whether a .network file or a keyfile lets its port do no more than give itself an IPv4 address."""
+    if not Path(file).is_file():
+        return False
+    said = sections(Path(file).read_text())
+    network, ipv4 = said.get("Network", {}), said.get("ipv4", {})
+    if ipv4:
+        return ipv4.get("method") == ["link-local"]
+    itself = network.get("LinkLocalAddressing", [])[-1:] in (["ipv4"], ["yes"])
+    return itself and not network.get("Address") and network.get("DHCP", ["no"])[-1] in ("no", "ipv6")
 
 
 def _netplan_id(file: str, prefix: str, suffix: str) -> str:

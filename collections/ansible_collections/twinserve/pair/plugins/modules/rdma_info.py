@@ -141,6 +141,7 @@ rdma:
         files: {description: Where that is written., type: list, elements: str, returned: always}
         lasting: {description: Whether it is still there after a reboot; null when that is not known., type: bool, returned: always}
         by_hand: {description: Addresses that no service knows of., type: list, elements: str, returned: always}
+        link_local: {description: Whether it is only to give itself an address., type: bool, returned: always}
     lost:
       description: Ports of an mlx5 card without an RDMA device, while the node has others.
       returned: always
@@ -202,6 +203,7 @@ rdma:
         files: [/etc/netplan/60-twinserve-fabric.yaml]
         lasting: true
         by_hand: []
+        link_local: false
     lost: []
     char_devices: [/dev/infiniband/rdma_cm, /dev/infiniband/uverbs0]
     tools: {ethtool: /usr/sbin/ethtool, ib_write_bw: null, ibv_devinfo: null, ip: /usr/sbin/ip}
