@@ -193,6 +193,28 @@ def test_f13_a_confirmed_change_can_no_longer_be_taken_back(node: Node, capsys: 
     assert again["failed"] and "no change of the rails waits to be confirmed" in again["msg"]
 
 
+def test_a_timer_that_cannot_be_stopped_after_the_confirmation_is_told_with_the_change_kept(
+    node: Node, capsys: Capture
+) -> None:
+    change(capsys)
+    node.programs.answer("systemctl_stop", "Failed to connect to bus\n", 1)
+    answer = run_module(rail_addresses, capsys, state="confirmed")
+    assert (answer["failed"], answer["way_back"]) == (True, "kept")
+    assert answer["msg"].startswith("the change is kept, but systemctl stop ")
+    assert "Failed to connect to bus" in answer["msg"]
+    assert not node.undo.exists()
+
+
+def test_a_node_that_cannot_say_whether_a_change_waits_does_not_say_that_none_does(
+    node: Node, capsys: Capture
+) -> None:
+    change(capsys)
+    node.programs.answer("systemctl_show", "Failed to connect to bus\n", 1)
+    answer = run_module(rail_addresses, capsys, state="confirmed")
+    assert (answer["failed"], "way_back" in answer) == (True, False)
+    assert "Failed to connect to bus" in answer["msg"]
+
+
 def test_f13_an_undo_that_comes_after_the_confirmation_does_nothing(node: Node, capsys: Capture) -> None:
     change(capsys)
     assert way_back.claim(guard.NAME) is not None

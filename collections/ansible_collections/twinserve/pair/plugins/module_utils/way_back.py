@@ -41,7 +41,7 @@ def arm(name: str, seconds: int, commands: Sequence[Sequence[str]], about: dict[
     (place / "undo").write_text("\n".join(script) + "\n")
     if _is_alive(name):
         # Left by somebody who was killed before he wrote the next line; it has nothing to undo.
-        _stop_timer(name)
+        stop_timer(name)
     timer = ["--quiet", "--collect", f"--unit={_unit(name)}", f"--on-active={seconds}"]
     exact = ["--timer-property=AccuracySec=100ms", "--service-type=oneshot"]
     run(["systemd-run", *timer, *exact, "/bin/sh", str(place / "undo")])
@@ -71,11 +71,14 @@ def undo_now(name: str) -> None:
         why = str(error)
     if settle(name, _UNDO) != "undone":
         raise CommandError(why)
-    _stop_timer(name)
+    stop_timer(name)
 
 
 def claim(name: str) -> dict[str, Any] | None:
-    """Keep the change: no undo can begin any more. What was armed; None when nothing was, or too late."""
+    """Keep the change: no undo can begin any more. What was armed; None when nothing was, or too late.
+
+    The timer still has to be stopped; one that goes off before finds nothing to do.
+    """
     place = folder(name)
     if state(name) != "armed":
         return None
@@ -83,7 +86,6 @@ def claim(name: str) -> dict[str, Any] | None:
         (place / "armed").rename(place / "kept")
     except FileNotFoundError:
         return None
-    _stop_timer(name)
     about: dict[str, Any] = json.loads((place / "kept").read_text())
     return about
 
@@ -121,7 +123,7 @@ def _is_alive(name: str) -> bool:
     return any(state not in ("inactive", "failed") for state in said.split())
 
 
-def _stop_timer(name: str) -> None:
+def stop_timer(name: str) -> None:
     """A timer that has gone off is no longer there to stop, and has nothing left to do."""
     try:
         run(["systemctl", "stop", f"{_unit(name)}.timer"])

@@ -64,7 +64,7 @@ way_back:
     - C(armed) while the change waits to be confirmed, C(kept) once it is, C(undone) when the node took it back.
     - C(none) when there is nothing to take back.
   type: str
-  returned: always
+  returned: when the node knows
   sample: armed
 """
 
@@ -112,7 +112,13 @@ def change(params: dict[str, Any], check: bool) -> rails_apply.Outcome:
 
 def confirm(module: AnsibleModule) -> None:
     """Keep the change that is armed; ends the module."""
-    outcome = "none" if module.check_mode else rails_confirm.confirm()
+    try:
+        outcome = "none" if module.check_mode else rails_confirm.confirm()
+    except rails_confirm.UntidyError as error:
+        module.fail_json(msg=f"{error}; run this again", way_back="kept")
+    except CommandError as error:
+        # Nobody knows: the change is kept, or its timer takes it back.
+        module.fail_json(msg=str(error))
     if outcome == "undone":
         module.fail_json(msg="the node has taken the change of its rails back", way_back=outcome)
     if outcome == "none" and not module.check_mode:
