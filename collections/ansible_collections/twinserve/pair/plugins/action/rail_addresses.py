@@ -88,7 +88,7 @@ def _died(answer: Answer) -> bool:
 
 
 def _unkept(answer: Answer, lost: str) -> str:
-    """Why a change was not kept, by the node's answer; `lost` tells of a connection that did not come through."""
+    """Why a change was not kept, by the node's answer; `lost` tells why a connection did not come through."""
     if lost or answer.get("way_back") == "unknown":
         return f"no new connection came through in time{lost}"
     if answer.get("way_back") == "undone":
