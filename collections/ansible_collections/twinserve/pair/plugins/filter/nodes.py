@@ -85,7 +85,7 @@ def rank_inputs(
             "hf_cache": node["hf"]["home"],
             "kernel_cache": node["kernel_cache"],
             "address": address,
-            "nccl_ib_hca": own["nccl_ib_hca"],
+            "nccl_ib_hca": _selector(own["nccl_ib_hca"], plan.get("apart") or []),
             "fabric_netdev": link[0]["netdev"] if named and link else own["fabric_netdev"],
             "expected_link": link,
             "dropped_rails": plan.get("dropped", []),
@@ -93,6 +93,12 @@ def rank_inputs(
         for node, name, address, own, plan in zip(nodes, names, addresses, settings, plans, strict=True)
         for link in [_expected_link(plan, node)]
     ]
+
+
+def _selector(given: str | None, apart: Sequence[str]) -> str | None:
+    """What a start chooses from: what is set, without the network by which the node is reached."""
+    # Where devices are listed none is apart, so what is set can only exclude more.
+    return f"{given or '^'}{',' if given else ''}{','.join(apart)}" if apart else given
 
 
 def _expected_link(plan: Mapping[str, Any], node: Mapping[str, Any]) -> list[dict[str, Any]]:
