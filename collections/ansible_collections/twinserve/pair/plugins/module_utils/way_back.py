@@ -8,13 +8,15 @@ behind by somebody who was killed must not keep later changes away.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shlex
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from .shell import CommandError, run
 
@@ -26,6 +28,31 @@ _UNDO = 60
 def folder(name: str) -> Path:
     """Where a change keeps what its undo needs; only root may read it."""
     return FOLDER / name
+
+
+@contextmanager
+def lock(name: str, seconds: float, is_ready: Callable[[], bool] = lambda: True) -> Iterator[bool]:
+    """Keep everybody else from changes of that name, from when it `is_ready`; False when that takes too long.
+
+    Whoever waits for a change to be confirmed lets go meanwhile: the confirmation needs the lock too.
+    """
+    FOLDER.mkdir(mode=0o700, exist_ok=True)
+    limit = time.monotonic() + seconds
+    with (FOLDER / f"{name}.lock").open("w") as file:
+        while not (is_held := _take(file, is_ready)) and time.monotonic() < limit:
+            time.sleep(0.2)
+        yield is_held
+
+
+def _take(file: IO[str], is_ready: Callable[[], bool]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    if is_ready():
+        return True
+    fcntl.flock(file, fcntl.LOCK_UN)
+    return False
 
 
 def arm(name: str, seconds: int, commands: Sequence[Sequence[str]], about: dict[str, Any]) -> None:

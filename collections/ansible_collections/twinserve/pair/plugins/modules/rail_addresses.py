@@ -68,12 +68,13 @@ way_back:
   sample: armed
 """
 
+from contextlib import nullcontext
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import rails_absent, rails_apply, rails_confirm
-from ..module_utils.guard import ApplyError
+from ..module_utils.guard import ApplyError, alone
 from ..module_utils.netplan_merge import MergeError
 from ..module_utils.shell import CommandError
 
@@ -104,10 +105,11 @@ def main() -> None:
 
 def change(params: dict[str, Any], check: bool) -> rails_apply.Outcome:
     """Do or predict what `state` says. Raises ApplyError, MergeError or CommandError."""
-    if params["state"] == "absent":
-        return rails_absent.absent(check)
-    wish = rails_apply.Wish(params["netplan"], params["profiles"], params["ports"])
-    return rails_apply.present(wish, check)
+    with nullcontext() if check else alone():
+        if params["state"] == "absent":
+            return rails_absent.absent(check)
+        wish = rails_apply.Wish(params["netplan"], params["profiles"], params["ports"])
+        return rails_apply.present(wish, check)
 
 
 def confirm(module: AnsibleModule) -> None:
