@@ -123,7 +123,7 @@ def by_office(
     """Both nodes, reached by an RDMA port; `direct` says whether another cable is in."""
     bare = {port[0]: link(carrier=direct) for port in DIRECT}
     ends = [
-        bare | {MAIN: link(f"{address}/24", mtu=size)} | more
+        bare | {MAIN: link(f"{address}/24", mtu=size)} | (links or {})
         for address, size in zip(OFFICE, (9000, mtu), strict=True)
     ]
     return [network((*DIRECT, *HEAD_PORTS), own) for own in ends]
