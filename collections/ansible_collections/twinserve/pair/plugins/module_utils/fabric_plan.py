@@ -35,8 +35,8 @@ class Plan:
     """What this node's fabric needs. `ports` are all rails' ports of this node, main rail first.
 
     `netplan` is the content that our file shall have, `profiles` are those that NetworkManager shall have
-    (netdev, address with prefix length, mtu in bytes, perhaps `more` addresses); None and empty when nothing is
-    to be written there.
+    (netdev, address with prefix length, mtu in bytes, perhaps `more` addresses); None and empty where nothing
+    is to be written.
     `apart` are devices that lead to a network by which the node is reached, and are no rails.
     `waiting` are the ends (hca, address) of rails that are left out only while a rank runs.
     `found` are sentences on what was found and who made it; they, summary and warnings are the pair's.
