@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import nm_profiles, rails_apply
+from ansible_collections.twinserve.pair.plugins.module_utils.guard import ApplyError
 from probes import link
 
 PORT: dict[str, Any] = {"netdev": "a0", "address": "10.9.1.1/24", "mtu": 9000}
@@ -36,5 +37,5 @@ def test_f14_a_port_may_have_just_what_it_is_given(
     if not rest:
         check()
         return
-    with pytest.raises(rails_apply.ApplyError, match=f"^a0 still has {rest} from outside NetworkManager$"):
+    with pytest.raises(ApplyError, match=f"^a0 still has {rest} from outside NetworkManager$"):
         check()
