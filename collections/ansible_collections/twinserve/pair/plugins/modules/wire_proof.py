@@ -53,7 +53,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.ssh_client import login_argv, login_fault
 
-_PATIENCE = 20.0  # seconds for one login
+_PATIENCE = 60.0  # seconds for one login: a node that is busy or slow still lets in
 ARGUMENTS: dict[str, Any] = {
     "logins": {
         "type": "list",
