@@ -12,11 +12,12 @@ import json
 import os
 import pwd
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from . import atomic_file
 
 RECORD = Path("/var/lib/twinserve/trust/authorized.json")
 
@@ -131,18 +132,7 @@ def _replace(path: Path, content: bytes, mode: int, owner: tuple[int, int] = (-1
     if path.exists():
         there = path.stat()
         mode, owner = there.st_mode & 0o7777, (there.st_uid, there.st_gid)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            os.fchmod(stream.fileno(), mode)
-            os.fchown(stream.fileno(), *owner)
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    atomic_file.replace(path, content, mode, owner)
 
 
 def _remove_if_empty(folder: Path) -> None:

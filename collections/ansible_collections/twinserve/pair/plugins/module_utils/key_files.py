@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .atomic_file import replace
 from .shell import run
 from .ssh_client import KEYS, KNOWN_HOSTS, NEXT
 
@@ -62,7 +63,7 @@ def promote(folder: Path, name: str, expected: str) -> bool:
             return False
         # The private half first: as long as the public one is the old one, this is done again.
         for half, mode in (("", 0o600), (".pub", 0o644)):
-            _put(folder / f"{name}{half}", (folder / f"{successor}{half}").read_bytes(), mode)
+            replace(folder / f"{name}{half}", (folder / f"{successor}{half}").read_bytes(), mode)
     return True
 
 
@@ -87,21 +88,6 @@ def remove(folder: Path, known_hosts: Path = Path(KNOWN_HOSTS)) -> list[str]:
     if known_hosts.parent.is_dir() and not any(known_hosts.parent.iterdir()):
         known_hosts.parent.rmdir()
     return gone
-
-
-def _put(path: Path, content: bytes, mode: int) -> None:
-    """Replace a file at once: who reads it gets the old one or the new one."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            os.fchmod(stream.fileno(), mode)
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 @contextmanager
