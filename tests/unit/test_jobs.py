@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils import jobs
+from ansible_collections.twinserve.pair.plugins.module_utils import jobs, progress
 from ansible_collections.twinserve.pair.plugins.module_utils.shell import CommandError
 from ansible_collections.twinserve.pair.plugins.modules import job
 from fake_programs import Programs
@@ -32,6 +32,7 @@ FAILED, ABSENT = shown("failed", "failed", 1), "ActiveState=inactive\nSubState=d
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
     programs = Programs(tmp_path, monkeypatch, "systemctl", "systemd-run")
     monkeypatch.setattr(jobs, "LOGS", tmp_path / "logs")
+    monkeypatch.setattr(progress, "FOLDER", tmp_path / "progress")
     programs.answer("systemctl_show", ABSENT)
     return programs
 
@@ -249,3 +250,18 @@ def test_f19_what_a_failure_is_known_to_mean_is_told(
     assert run_module(job, capsys, **{**asked, "meanings": {}})["meaning"] == ""
     programs.answer("systemctl_show", RUNNING)
     assert run_module(job, capsys, **asked)["meaning"] == ""
+
+
+def test_what_the_work_reports_is_part_of_its_state(
+    programs: Programs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = jobs.progress_file("pull image")
+    assert path == progress.FOLDER / "pull-image.json"
+    assert jobs.read("pull image").progress is None
+    progress.write(path, progress.measure(5, 10, 1.0, "on 2 rails"))
+    programs.answer("systemctl_show", RUNNING)
+    found = run_module(job, capsys, name="pull image", argv=["true"], wait=0)["progress"]
+    assert (found["done"], found["total"], found["left"], found["how"]) == (5, 10, 5.0, "on 2 rails")
+    programs.answer("systemctl_show", ABSENT)
+    jobs.start("pull image", ["true"])
+    assert not path.exists(), "of an earlier job"

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
-import shlex
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils import model_transfer
+from ansible_collections.twinserve.pair.plugins.module_utils import jobs, model_transfer
 from ansible_collections.twinserve.pair.plugins.module_utils.model_transfer import (
-    copy_argv,
-    copy_refusals,
+    copy_job,
     download_argv,
     download_env,
     missing,
+    rail_ways,
     wanted,
 )
+from ansible_collections.twinserve.pair.plugins.module_utils.transfer import plan as transfer_plan
 
 RELEASE = {
     "snapshots": [
@@ -103,55 +103,58 @@ def test_m13_the_download_uses_the_nodes_own_cache() -> None:
     assert download_env(node(), {"hf_endpoint": "http://hub"}, "")["HF_ENDPOINT"] == "http://hub"
 
 
-def test_m21_m22_the_copy_goes_over_the_rail_with_our_key_and_known_hosts() -> None:
-    argv = copy_argv(node(home="/models/hf"), MODEL, node(), "198.51.100.2", "spark-b", ["--bwlimit=1g"])
-    assert argv[0] == "rsync"
-    assert argv[-2:] == ["/models/hf/hub/", "bob@198.51.100.2:hub/"]
-    assert "--bwlimit=1g" in argv
-    assert f"--files-from={model_transfer.list_file('o/model', 'spark-b')}" in argv
-    shell = shlex.split(next(word for word in argv if word.startswith("--rsh=")).removeprefix("--rsh="))
-    assert shell[:3] == ["ssh", "-F", "none"]
-    options = [shell[place + 1] for place, word in enumerate(shell) if word == "-o"]
-    assert options == [
-        "IdentityFile=/etc/twinserve/keys/copy",
-        "IdentityFile=/etc/twinserve/keys/copy.next",
-        "IdentitiesOnly=yes",
-        "BatchMode=yes",
-        "StrictHostKeyChecking=yes",
-        "UserKnownHostsFile=/etc/twinserve/known_hosts",
-        "GlobalKnownHostsFile=/dev/null",
+RAIL = ("198.51.100.1/24", "198.51.100.2/24", "enp1s0f1np1")
+TWIN = ("203.0.113.1/24", "203.0.113.2/24", "enP2p1s0f1np1")
+SAME_SUBNET = ("198.51.100.101/24", "198.51.100.102/24", "enP2p1s0f1np1")
+
+
+def ports(*rails: tuple[str, str, str]) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    head = [{"address": own, "netdev": netdev} for own, _, netdev in rails]
+    worker = [{"address": peer, "netdev": "enp1s0f0np0"} for _, peer, _ in rails]
+    return head, worker
+
+
+def job(repo: dict[str, str] = MODEL, lan: str = "192.0.2.12") -> dict[str, Any]:
+    ways = {"rails": rail_ways(*ports(RAIL, TWIN)), "lan": lan}
+    nodes = [node(home="/models/hf"), node()]
+    return copy_job(repo, nodes, "spark-b", ways, ["--bwlimit=1g"], "0123abcd")
+
+
+def test_m22_the_copy_goes_over_all_rails_each_from_its_own_address() -> None:
+    plan = job()["plan"]
+    assert plan["rails"] == [
+        {"address": "198.51.100.2", "source": "198.51.100.1", "netdev": ""},
+        {"address": "203.0.113.2", "source": "203.0.113.1", "netdev": ""},
     ]
+    assert plan["lan"] == {"address": "192.0.2.12"}
+    assert job(lan="")["plan"]["lan"] is None
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        ("bob@198.51.100.2: Permission denied (publickey,password).", True),
-        ("Host key verification failed.", True),
-        ('rsync: [receiver] mkstemp "/x" failed: Permission denied (13)', False),
-        ("ssh: connect to host 198.51.100.2 port 22: No route to host", False),
-    ],
-)
-def test_f19_a_copy_that_is_not_let_in_says_what_to_do(said: str, told: bool) -> None:
-    ((pattern, text),) = copy_refusals(node(), "198.51.100.2").items()
-    assert text == (
-        "head cannot ssh to the worker at 198.51.100.2 as bob: authorise its key and host key; "
-        "run ansible-playbook playbooks/fabric.yml"
-    )
-    assert bool(re.search(pattern, said)) is told
+def test_f10_a_rail_in_the_subnet_of_another_is_bound_to_its_port() -> None:
+    ways = rail_ways(*ports(RAIL, SAME_SUBNET))
+    assert [way["netdev"] for way in ways] == ["", "enP2p1s0f1np1"]
 
 
-def test_the_copy_shows_that_it_moves_and_goes_on_in_a_file_that_was_cut_off() -> None:
-    argv = copy_argv(node(), MODEL, node(), "198.51.100.2", "spark-b", ["--whole-file"])
-    assert {"--info=progress2", "--inplace", "--timeout=300"} <= set(argv)
-    assert argv.index("--whole-file") > argv.index("--inplace"), "what the user says comes last"
-    assert "--whole-file" not in copy_argv(node(), MODEL, node(), "198.51.100.2", "spark-b", [])
+def test_a_rail_without_address_is_no_way_yet() -> None:
+    assert rail_ways(*ports(("", "", "enp1s0f1np1"), TWIN)) == rail_ways(*ports(TWIN))
 
 
-def test_m01_links_stay_links() -> None:
-    argv = copy_argv(node(), MODEL, node(), "198.51.100.2", "spark-b", [])
-    assert "--archive" in argv
-    assert not [word for word in argv if word.startswith(("--copy-", "-L"))]
+def test_the_job_runs_the_program_of_one_version_whatever_is_current() -> None:
+    found = job()
+    assert found["argv"] == ["/usr/bin/python3", "-P", "-m", "twinserve.transfer", found["plan_file"]]
+    assert found["env"] == {"PYTHONPATH": "/usr/local/lib/twinserve/0123abcd"}
+    assert found["name"] == "copy spark-b o/model aaaaaaaaaaaa"
+    assert found["title"] == "copy of o/model"
+
+
+def test_the_plan_is_what_the_program_reads() -> None:
+    found = job()
+    plan = transfer_plan.parse(json.dumps(found["plan"]))
+    assert (plan.worker, plan.user, plan.options) == ("spark-b", "bob", ("--bwlimit=1g",))
+    assert (plan.source, plan.target) == (Path("/models/hf/hub"), "hub/")
+    assert plan.files == Path(model_transfer.list_file("o/model", "spark-b"))
+    assert plan.progress == jobs.progress_file(found["name"])
+    assert plan.rails[0] == transfer_plan.Way("198.51.100.2", source="198.51.100.1")
 
 
 def test_each_worker_and_repository_has_its_own_list() -> None:

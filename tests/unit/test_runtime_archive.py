@@ -107,3 +107,23 @@ def test_the_module_installs_once_and_predicts_in_check_mode(
     assert run_module(runtime, capsys, **args)["changed"]
     again = run_module(runtime, capsys, **args)
     assert (again["changed"], again["removed"]) == (False, [])
+
+
+def test_a_version_can_be_put_beside_the_current_one(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "lib"
+    running, archive = pack(source)
+    install(archive, running, root)
+    (source / "agent/verbs.py").write_text("WORD = 2\n")
+    version, newer = pack(source)
+    args: dict[str, Any] = {"version": version, "archive": newer, "path": str(root), "current": False}
+    predicted = run_module(runtime, capsys, check=True, **args)
+    assert predicted["changed"] and not (root / version).exists()
+    assert predicted["diff"]["after"] == f"runtime beside the current one: {version}\n"
+    assert run_module(runtime, capsys, **args)["changed"]
+    assert (root / version / "twinserve/agent/verbs.py").read_text() == "WORD = 2\n"
+    assert (root / "current").readlink() == Path(running)
+    assert not run_module(runtime, capsys, **args)["changed"]
+    assert run_module(runtime, capsys, **{**args, "current": True})["changed"]
+    assert (root / "current").readlink() == Path(version)

@@ -19,7 +19,7 @@ PLANS = [
 KNOWN = "spark-b,192.0.2.12,198.51.100.2,203.0.113.2 ssh-ed25519 HOSTB\n"
 FILES = {KNOWN_HOSTS: managed_files.fingerprint(KNOWN, "0644")}
 CONTROL = 'restrict,command="/usr/local/sbin/twinserve-control" ssh-ed25519 CONTROL twinserve-control'
-COPY = 'restrict,command="rrsync -wo /home/bob/.cache/huggingface" ssh-ed25519 COPY twinserve-copy'
+COPY = 'restrict,command="rrsync -no-lock -wo /home/bob/.cache/huggingface" ssh-ed25519 COPY twinserve-copy'
 MADE = {"control": "ssh-ed25519 CONTROL", "copy": "ssh-ed25519 COPY"}
 NEW = {"control.next": "ssh-ed25519 NEWCONTROL", "copy.next": "ssh-ed25519 NEWCOPY"}
 

@@ -139,6 +139,6 @@ class FilterModule:
             "missing_snapshots": model_transfer.missing,
             "download_argv": model_transfer.download_argv,
             "download_env": model_transfer.download_env,
-            "copy_argv": model_transfer.copy_argv,
-            "copy_refusals": model_transfer.copy_refusals,
+            "copy_job": model_transfer.copy_job,
+            "rail_ways": model_transfer.rail_ways,
         }

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import page_cache
+
 MANIFESTS = Path("/var/lib/twinserve/manifests")
 
 
@@ -207,6 +209,7 @@ def file_digest(path: Path, kind: str) -> str:
     with path.open("rb") as stream:
         while chunk := stream.read(4 << 20):
             digest.update(chunk)
+    page_cache.forget(path)
     return digest.hexdigest()
 
 

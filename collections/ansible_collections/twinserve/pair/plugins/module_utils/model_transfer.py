@@ -1,21 +1,21 @@
-"""How model files travel: from the hub to the head, and from the head over a rail to each worker. Pure.
+"""How model files travel: from the hub to the head, and from the head over the rails to each worker. Pure.
 
 The download runs as the user who owns the cache, by his own `hf` program or by the one in the engine image;
-the copy runs on the head with a key that can write below the worker's cache and do nothing else.
+the copy (see `transfer`) runs on the head with a key that can write below the worker's cache and no more.
 """
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping, Sequence
 from string import Template
 from typing import Any
 
 from .conditions import Facts, holds
-from .ssh_client import CURE, KEYS, REFUSED, not_trusted, ssh_options
+from .jobs import progress_file
+from .managed_files import RUNTIME
 
 LISTS = "/run/twinserve/copy"
-# AES-GCM: on CPUs with AES instructions it moves about half as much again as ssh's default cipher.
-_SSH = " ".join(["ssh", *ssh_options(f"{KEYS}/copy"), "-c", "aes128-gcm@openssh.com"])
 _QUIET = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_UPDATE_CHECK": "1",
@@ -95,27 +95,61 @@ def download_env(node: Mapping[str, Any], settings: Mapping[str, Any], token_fil
     return env
 
 
-def copy_argv(
-    head: Mapping[str, Any],
+def copy_job(
     snapshot: Mapping[str, str],
-    worker: Mapping[str, Any],
-    address: str,
+    nodes: Sequence[Mapping[str, Any]],
     name: str,
+    ways: Mapping[str, Any],
     options: Sequence[str],
-) -> list[str]:
-    """rsync of one snapshot's files to the worker that answers at `address`; links stay links.
+    runtime: str,
+) -> dict[str, Any]:
+    """The job on the head that copies one snapshot to the worker `name`, and the plan that it reads.
 
-    Written in place, so that a file that was cut off, even by loss of power, goes on where it stopped and no
-    half file is left beside it. A side that hears nothing for five minutes ends: a dead head would else keep
-    the worker's lock on the cache. The progress in the job's log also shows that the copy moves.
+    `nodes` are the probes of head and worker; `ways` has the `rails` (see `rail_ways`) and the worker's
+    address on the `lan`; `runtime` is the version that has the program.
     """
-    target = f"{worker['user']['name']}@{address}:hub/"
-    words = ["rsync", "--archive", "--no-owner", "--no-group", "--inplace"]
-    words += ["--info=progress2", "--timeout=300"]
-    words += [f"--files-from={list_file(snapshot['repo'], name)}", f"--rsh={_SSH}", *options]
-    return [*words, f"{head['hf']['home']}/hub/", target]
+    head, worker = nodes
+    job = f"copy {name} {snapshot['repo']} {snapshot['revision'][:12]}"
+    listed = list_file(snapshot["repo"], name)
+    plan = f"{listed}.json"
+    return {
+        "name": job,
+        "title": f"copy of {snapshot['repo']}",
+        "argv": ["/usr/bin/python3", "-P", "-m", "twinserve.transfer", plan],
+        "env": {"PYTHONPATH": f"{RUNTIME}/{runtime}"},
+        "plan_file": plan,
+        "plan": {
+            "worker": name,
+            "user": worker["user"]["name"],
+            "source": f"{head['hf']['home']}/hub",
+            "target": "hub/",
+            "files": listed,
+            "progress": str(progress_file(job)),
+            "rails": ways["rails"],
+            "lan": {"address": ways["lan"]} if ways["lan"] else None,
+            "options": list(options),
+        },
+    }
 
 
-def copy_refusals(worker: Mapping[str, Any], address: str) -> dict[str, str]:
-    """What it means when the copy's ssh prints this: rsync's own last line tells nothing of it."""
-    return {REFUSED.pattern: f"{not_trusted(worker['user']['name'], address)}; {CURE}"}
+def rail_ways(head: Sequence[Mapping[str, Any]], worker: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """How each rail is reached, main first, from the fabric plan's ports of head and worker.
+
+    A connection keeps to its rail by the head's address. Where a second rail shares the subnet of an earlier
+    one, the kernel would send it through that one all the same, so it is bound to its port.
+    """
+    ways: list[dict[str, str]] = []
+    seen = set()
+    for own, peer in zip(head, worker, strict=True):
+        if not own["address"] or not peer["address"]:
+            continue  # in check mode a rail may have no address yet
+        here = ipaddress.IPv4Interface(own["address"])
+        ways.append(
+            {
+                "address": peer["address"].split("/")[0],
+                "source": str(here.ip),
+                "netdev": own["netdev"] if here.network in seen else "",
+            }
+        )
+        seen.add(here.network)
+    return ways

@@ -29,6 +29,15 @@ def pack(folder: Path) -> tuple[str, str]:
 
 def install(archive: str, version: str, root: Path) -> None:
     """Unpack beside the versions that are there, then point `current` at it in one step."""
+    unpack(archive, version, root)
+    link = root / ".current"
+    link.unlink(missing_ok=True)
+    link.symlink_to(version)
+    os.replace(link, root / "current")  # noqa: PTH105
+
+
+def unpack(archive: str, version: str, root: Path) -> None:
+    """Put a version beside those that are there; what runs, or starts, is still the current one."""
     target = root / version
     if not target.is_dir():
         if not root.is_dir():
@@ -43,10 +52,6 @@ def install(archive: str, version: str, root: Path) -> None:
         for path in (staged, *staged.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
         staged.rename(target)
-    link = root / ".current"
-    link.unlink(missing_ok=True)
-    link.symlink_to(version)
-    os.replace(link, root / "current")  # noqa: PTH105
 
 
 def prune(root: Path, keep: int = 3) -> list[str]:

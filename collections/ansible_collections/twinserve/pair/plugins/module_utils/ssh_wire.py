@@ -129,5 +129,6 @@ def _worker(node: Mapping[str, Any], keys: Mapping[str, str | None]) -> dict[str
 def _line(node: Mapping[str, Any], name: str, key: str) -> str:
     """Each key may do one thing: `restrict` takes terminals, forwarding and everything else away."""
     home = (node.get("hf") or {}).get("home", "")
-    command = {"control": CONTROL_COMMAND, "copy": f"rrsync -wo {home}"}[name]
+    # Without its lock: a copy comes in several streams.
+    command = {"control": CONTROL_COMMAND, "copy": f"rrsync -no-lock -wo {home}"}[name]
     return f'restrict,command="{command}" {key} twinserve-{name}'

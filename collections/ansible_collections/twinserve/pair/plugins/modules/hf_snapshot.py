@@ -28,6 +28,7 @@ options:
     description:
       - Manifest of the node that the files came from. Without it, the hub's own list that the download left is used,
         else what is on disk.
+      - With it the files are also written to disk for good, and dropped from the kernel's memory.
     type: dict
   list_for:
     description: Host for which a list of the snapshot's blobs and links is left below C(/run/twinserve/copy), for rsync.
@@ -69,6 +70,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import hf_cache
 from ..module_utils.model_transfer import list_file
+from ..module_utils.settling import settle
 
 ARGUMENTS: dict[str, Any] = {
     "hf_home": {"type": "path", "required": True},
@@ -104,6 +106,8 @@ def main() -> None:
         names = "; ".join(wrong[:3]) or "no file at all"
         count = f"{len(wrong)} of {len(manifest['files'])} files"
         module.fail_json(msg=f"{repo}@{revision[:8]} incomplete: {count} ({names})", wrong=wrong)
+    if given["expected"] and not module.check_mode:
+        settle(home, snapshot)  # before the manifest says that it is whole
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     changed = not noted.is_file() or noted.read_text() != text
     if changed and not module.check_mode:

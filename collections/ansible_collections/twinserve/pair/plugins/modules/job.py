@@ -85,6 +85,12 @@ log:
   type: list
   elements: str
   returned: outside check mode
+progress:
+  description:
+    - What the work reports below C(/run/twinserve/progress), if it does. C(done) and C(total) in bytes, C(rate) in bytes a
+      second, C(left) in seconds, C(how), C(warnings).
+  type: dict
+  returned: outside check mode
 meaning:
   description: What C(meanings) says of the failure; empty when it is none of those.
   type: str
