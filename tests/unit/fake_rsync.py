@@ -37,8 +37,9 @@ def push(source: Path, target: Path, partial: Path, address: str) -> bool:
         target.symlink_to(source.readlink())
         return True
     data, growing = source.read_bytes(), partial / source.name
+    if not growing.exists():
+        growing = target.with_name(f".{target.name}.Zuf4Ll")
     had = growing.stat().st_size if growing.exists() else 0
-    growing.parent.mkdir(exist_ok=True)
     cut = WORKER.parent / f"cut-{address}"
     if cut.exists():
         cut.rename(WORKER.parent / f"dead-{address}")
