@@ -1,7 +1,7 @@
-"""How far long work is: the rate of the last minute, the time to go, one line for people. Pure; bytes, seconds.
+"""How far long work is: the rate of the last minute, the time to go, one line for people.
 
-The same five numbers are shown on the terminal and kept as JSON on the node: `bytes`, `total`, `rate` (bytes a
-second), `eta` (seconds), `updated` (seconds since the epoch). What is not known is None.
+The same five numbers are shown on the terminal and kept as JSON on the node: `bytes`, `total`, `rate` (bytes
+a second), `eta` (seconds), `updated` (seconds since the epoch). What is not known is None.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def line(numbers: Mapping[str, Any]) -> str:
     done, total = int(numbers["bytes"]), numbers.get("total")
     words = [f"{done / 1e9:.1f} GB"]
     if total:
-        # Never 100% before the end: what is on disk is counted in blocks, and files of others may lie beside it.
+        # Never 100% before the end: what is on disk is counted in blocks.
         words = [f"{done / 1e9:.1f} of {total / 1e9:.1f} GB ({min(99, done * 100 // total)}%)"]
     if (rate := numbers.get("rate")) is not None:
         words.append(f"{_rate(rate)}")
