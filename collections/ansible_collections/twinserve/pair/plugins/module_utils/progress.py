@@ -6,12 +6,15 @@ a second), `eta` (seconds), `updated` (seconds since the epoch). What is not kno
 
 from __future__ import annotations
 
+import json
+import os
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path("/run/twinserve/progress")
+VARIABLE = "TWINSERVE_PROGRESS"  # tells a job's program where to note its numbers
 _SPAN = 60.0  # seconds: a shorter window jumps with every file that begins, a longer one tells of the past
 
 
@@ -58,6 +61,22 @@ def eta(done: int, total: int | None, rate: float | None) -> float | None:
     if not left:
         return 0.0
     return left / rate if rate else None
+
+
+def note(numbers: Mapping[str, Any], path: str | None = None) -> None:
+    """Keep the numbers as JSON, in one step; nowhere, when the program is not run as a job."""
+    target = path or os.environ.get(VARIABLE)
+    if not target:
+        return
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(f"{target}.new")
+    fresh.write_text(json.dumps(numbers) + "\n")
+    fresh.replace(target)
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """The numbers that were noted last; None when there are none."""
+    return dict(json.loads(path.read_text())) if path.is_file() else None
 
 
 def line(numbers: Mapping[str, Any]) -> str:

@@ -67,7 +67,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import hf_cache
+from ..module_utils import content_check, hf_cache
 from ..module_utils.model_transfer import list_file
 
 ARGUMENTS: dict[str, Any] = {
@@ -119,11 +119,8 @@ def _wrong(snapshot: Path, manifest: dict[str, Any], verify: str) -> list[str]:
     wrong = hf_cache.differences(snapshot, manifest["files"])
     if wrong or verify == "size":
         return wrong
-    # Asked for, and nothing to compare with: a check that did not take place must not pass.
-    unknown = sorted(manifest["files"].keys() - manifest["digests"].keys())
-    return [f"{name} has no hash to compare with" for name in unknown] or hf_cache.wrong_content(
-        snapshot, manifest["digests"]
-    )
+    unknown = content_check.uncheckable(manifest["files"], manifest["digests"])
+    return unknown or content_check.wrong_content(snapshot, manifest["digests"])
 
 
 def _note_list(snapshot: Path, target: str) -> None:
