@@ -88,6 +88,18 @@ def test_m20_progress_is_shown_with_size_and_time(follow: Follow) -> None:
     assert pull.shown == ["    spark-a: pull of the image: 2.0 of 25.0 GB, 20 s  layer 2"]
 
 
+def test_m20_numbers_of_the_node_are_shown_with_rate_and_time_to_go(follow: Follow) -> None:
+    numbers = [{"bytes": n * 10**9, "total": 25 * 10**9, "rate": 1e8, "eta": 230.0 - n} for n in range(4)]
+    fetch = follow(job, [running(0, progress=one) for one in numbers] + [DONE], **PULL)
+    fetch.run()
+    assert fetch.shown == ["    spark-a: pull of the image: 2.0 of 25.0 GB (8%), 100 MB/s, 4 min left"]
+
+
+def test_m10_the_nodes_own_count_is_progress(follow: Follow) -> None:
+    counts: Answers = [running(0, progress={"bytes": n, "total": None}) for n in range(30)]
+    assert follow(job, [*counts, DONE], **PULL, stall_seconds=15).run()["status"] == "done"
+
+
 def test_m20_a_lost_session_costs_a_question_and_not_the_work(follow: Follow) -> None:
     pull = follow(job, [running(1), LOST, LOST, DONE], **PULL)
     assert pull.run()["status"] == "done"

@@ -11,15 +11,21 @@ from typing import Any
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import model_transfer
 from ansible_collections.twinserve.pair.plugins.module_utils.model_transfer import (
+    checks,
+    client_words,
     copy_argv,
     copy_refusals,
     download_argv,
     download_env,
+    fetch_argv,
+    lacking_words,
     missing,
+    verify_argv,
     wanted,
 )
+from ansible_collections.twinserve.pair.plugins.module_utils.weights.__main__ import parse
 
-RELEASE = {
+RELEASE: dict[str, Any] = {
     "snapshots": [
         {"repo": "${model_id}", "revision": "${model_revision}"},
         {"repo": "${drafter_id}", "revision": "${drafter_revision}", "when": {"drafter": "dflash2"}},
@@ -63,13 +69,68 @@ def test_m16_the_users_own_program_downloads() -> None:
 
 def test_m16_without_it_the_images_program_does_as_that_user() -> None:
     argv = download_argv(node(), MODEL, IMAGE)
-    assert argv[:7] == ["docker", "run", "--rm", "--network", "host", "--user", "1000:1001"]
+    name = "twinserve-download-o-model-aaaaaaaaaaaa"
+    assert argv[:6] == ["docker", "run", "--rm", "--init", "--name", name]
+    assert argv[6:10] == ["--network", "host", "--user", "1000:1001"]
     assert argv[argv.index("-v") + 1] == "/home/bob/.cache/huggingface:/home/bob/.cache/huggingface"
     assert argv[-7:] == ["--entrypoint", "hf", IMAGE, "download", "o/model", "--revision", "a" * 40]
     assert argv.count("-v") == 1
     passed = {argv[place + 1] for place, word in enumerate(argv) if word == "-e"}
     settings = {"hf_endpoint": "http://hub", "hf_token_given": True}
     assert set(download_env(node(), settings, "/run/token")) <= passed
+
+
+def test_m16_which_program_it_is_is_told() -> None:
+    assert client_words(node("/home/bob/.local/bin/hf"), IMAGE) == "/home/bob/.local/bin/hf as bob"
+    assert client_words(node(), IMAGE) == f"the hf program of {IMAGE} as bob"
+
+
+@pytest.mark.parametrize("program", ["/usr/bin/hf", None])
+def test_m10_the_download_is_watched_by_our_program(program: str | None) -> None:
+    settings = {"download_stall_s": 300, "prepare": "auto"}
+    argv = fetch_argv(node(program), MODEL, ["hf", "download"], settings)
+    assert argv[:5] == ["/usr/bin/python3", "-P", "-m", "twinserve.weights", "fetch"]
+    assert argv[-3:] == ["--", "hf", "download"]
+    parsed = parse(argv[4:])
+    assert (parsed.stall, parsed.argv, parsed.offline, parsed.again) == (
+        300,
+        ["hf", "download"],
+        False,
+        False,
+    )
+    # Docker needs root, and drops to the user by itself.
+    assert parsed.user == ("bob" if program else None)
+    silent = fetch_argv(
+        node(program), MODEL, ["hf"], settings | {"prepare": "always"}, [f"o/model@{'a' * 40}"]
+    )
+    assert (parse(silent[4:]).offline, parse(silent[4:]).again) == (True, True)
+
+
+def test_m06_the_check_is_such_a_program_too() -> None:
+    parsed = parse(verify_argv(node(), MODEL, "spark-b")[4:])
+    assert (parsed.verb, parsed.repo, parsed.host) == ("verify", "o/model", "spark-b")
+
+
+def test_m12_what_is_there_instead_is_told() -> None:
+    other = {"complete": False, "others": ["b" * 40]}
+    found = {"hf": {"snapshots": {f"o/model@{'a' * 40}": other, f"o/drafter@{'b' * 40}": {"others": []}}}}
+    cure = "run with -e prepare=auto"
+    said = lacking_words(found, "spark-b", [MODEL], is_head=False)
+    assert said == f"spark-b has {'b' * 40}, head serves {'a' * 40} of o/model; {cure}"
+    said = lacking_words(found, "spark-a", [MODEL, DRAFTER], is_head=True)
+    assert said == (
+        f"spark-a has {'b' * 40} of o/model, and not {'a' * 40}; spark-a lacks o/drafter@{'b' * 40}; {cure}"
+    )
+
+
+def test_what_a_model_must_be_is_data_of_the_catalogue() -> None:
+    asked: dict[str, Any] = {"shards": 50}
+    release = {"snapshots": [{**entry, "checks": asked} for entry in RELEASE["snapshots"]]}
+    both = {f"o/model@{'a' * 40}": asked, f"o/drafter@{'b' * 40}": asked}
+    assert checks(SETTINGS, release) == both
+    assert list(checks(SETTINGS | {"drafter": "mtp"}, release)) == [f"o/model@{'a' * 40}"]
+    assert checks(SETTINGS, RELEASE) == {}
+    assert wanted(SETTINGS, release) == [MODEL, DRAFTER]
 
 
 def test_the_container_reads_the_proxies_itself(tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import progress
 from ..shell import CommandError, run
 from .locks import processes_below
 
+_OURS = ("PYTHONPATH", progress.VARIABLE)
 GRACE = 10.0  # seconds between asking and killing
 
 
@@ -28,7 +30,11 @@ class Client:
     def __post_init__(self) -> None:
         """Start it. What an earlier run left in docker under the same name goes first."""
         self._remove_container()
-        self._child = subprocess.Popen(list(self.argv), start_new_session=True, **_identity(self.user))
+        # What is ours in the environment is not the client's: neither our package nor our file of numbers.
+        env = {name: value for name, value in os.environ.items() if name not in _OURS}
+        self._child = subprocess.Popen(
+            list(self.argv), start_new_session=True, env=env, **_identity(self.user)
+        )
 
     @property
     def code(self) -> int | None:
