@@ -109,7 +109,6 @@ def write_plan(pair: Pair, way: Way) -> None:
         "source": HUB,
         "target": "hub/",
         "files": f"/run/bench-{way.shape}",
-        "progress": "/run/bench-progress.json",
         "rails": rails[: way.rails],
     }
     pair.root(pair.hosts[0], f"cat > {PLAN} <<'END'\n{json.dumps(plan)}\nEND")

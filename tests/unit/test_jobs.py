@@ -98,7 +98,8 @@ def test_start_is_detached_and_has_its_own_log(tmp_path: Path, programs: Program
     assert programs.calls[-1] == (
         f"systemd-run --quiet --unit={UNIT} --property=RemainAfterExit=yes --property=Type=exec "
         f"--property=StandardOutput=append:{log} --property=StandardError=append:{log} "
-        "--setenv=A=1 --setenv=B=2 --uid=nvidia -- docker pull x y"
+        f"--setenv=A=1 --setenv=B=2 --setenv=TWINSERVE_PROGRESS={tmp_path}/progress/pull-image.json "
+        "--uid=nvidia -- docker pull x y"
     )
 
 
@@ -111,6 +112,20 @@ def test_what_is_secret_is_read_from_a_file_and_not_seen_in_the_unit(
     run_module(job, capsys, name="pull image", argv=["true"], wait=0)
     starts = [call for call in programs.calls if call.startswith("systemd-run")]
     assert [("EnvironmentFile" in call) for call in starts] == [True, False]
+
+
+def test_the_numbers_of_the_jobs_own_program_are_reported(
+    programs: Programs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers = {"bytes": 5, "total": 10, "rate": 1.0, "eta": 5.0, "updated": 1.5e9}
+    path = jobs.progress_path("pull image")
+    progress.note(numbers, str(path))
+    programs.answer("systemctl_show", RUNNING)
+    answer = run_module(job, capsys, name="pull image", argv=["true"], start=False, wait=0)
+    assert answer["progress"] == numbers
+    programs.answer("systemctl_show", ABSENT)
+    run_module(job, capsys, name="pull image", argv=["true"], wait=0)
+    assert not path.exists(), "what an earlier job noted says nothing of a new one"
 
 
 @pytest.mark.parametrize(
@@ -250,18 +265,3 @@ def test_f19_what_a_failure_is_known_to_mean_is_told(
     assert run_module(job, capsys, **{**asked, "meanings": {}})["meaning"] == ""
     programs.answer("systemctl_show", RUNNING)
     assert run_module(job, capsys, **asked)["meaning"] == ""
-
-
-def test_what_the_work_reports_is_part_of_its_state(
-    programs: Programs, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = jobs.progress_file("pull image")
-    assert path == progress.FOLDER / "pull-image.json"
-    assert jobs.read("pull image").progress is None
-    progress.write(path, progress.measure(5, 10, 1.0, "on 2 rails"))
-    programs.answer("systemctl_show", RUNNING)
-    found = run_module(job, capsys, name="pull image", argv=["true"], wait=0)["progress"]
-    assert (found["done"], found["total"], found["left"], found["how"]) == (5, 10, 5.0, "on 2 rails")
-    programs.answer("systemctl_show", ABSENT)
-    jobs.start("pull image", ["true"])
-    assert not path.exists(), "of an earlier job"

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils import jobs, model_transfer
+from ansible_collections.twinserve.pair.plugins.module_utils import model_transfer
 from ansible_collections.twinserve.pair.plugins.module_utils.model_transfer import (
-    copy_job,
+    checks,
+    client_words,
     download_argv,
     download_env,
+    fetch_argv,
+    lacking_words,
     missing,
-    rail_ways,
+    verify_argv,
     wanted,
 )
-from ansible_collections.twinserve.pair.plugins.module_utils.transfer import plan as transfer_plan
+from ansible_collections.twinserve.pair.plugins.module_utils.weights.__main__ import parse
 
-RELEASE = {
+RELEASE: dict[str, Any] = {
     "snapshots": [
         {"repo": "${model_id}", "revision": "${model_revision}"},
         {"repo": "${drafter_id}", "revision": "${drafter_revision}", "when": {"drafter": "dflash2"}},
@@ -63,13 +65,68 @@ def test_m16_the_users_own_program_downloads() -> None:
 
 def test_m16_without_it_the_images_program_does_as_that_user() -> None:
     argv = download_argv(node(), MODEL, IMAGE)
-    assert argv[:7] == ["docker", "run", "--rm", "--network", "host", "--user", "1000:1001"]
+    name = "twinserve-download-o-model-aaaaaaaaaaaa"
+    assert argv[:6] == ["docker", "run", "--rm", "--init", "--name", name]
+    assert argv[6:10] == ["--network", "host", "--user", "1000:1001"]
     assert argv[argv.index("-v") + 1] == "/home/bob/.cache/huggingface:/home/bob/.cache/huggingface"
     assert argv[-7:] == ["--entrypoint", "hf", IMAGE, "download", "o/model", "--revision", "a" * 40]
     assert argv.count("-v") == 1
     passed = {argv[place + 1] for place, word in enumerate(argv) if word == "-e"}
     settings = {"hf_endpoint": "http://hub", "hf_token_given": True}
     assert set(download_env(node(), settings, "/run/token")) <= passed
+
+
+def test_m16_which_program_it_is_is_told() -> None:
+    assert client_words(node("/home/bob/.local/bin/hf"), IMAGE) == "/home/bob/.local/bin/hf as bob"
+    assert client_words(node(), IMAGE) == f"the hf program of {IMAGE} as bob"
+
+
+@pytest.mark.parametrize("program", ["/usr/bin/hf", None])
+def test_m10_the_download_is_watched_by_our_program(program: str | None) -> None:
+    settings = {"download_stall_s": 300, "prepare": "auto"}
+    argv = fetch_argv(node(program), MODEL, ["hf", "download"], settings)
+    assert argv[:5] == ["/usr/bin/python3", "-P", "-m", "twinserve.weights", "fetch"]
+    assert argv[-3:] == ["--", "hf", "download"]
+    parsed = parse(argv[4:])
+    assert (parsed.stall, parsed.argv, parsed.offline, parsed.again) == (
+        300,
+        ["hf", "download"],
+        False,
+        False,
+    )
+    # Docker needs root, and drops to the user by itself.
+    assert parsed.user == ("bob" if program else None)
+    silent = fetch_argv(
+        node(program), MODEL, ["hf"], settings | {"prepare": "always"}, [f"o/model@{'a' * 40}"]
+    )
+    assert (parse(silent[4:]).offline, parse(silent[4:]).again) == (True, True)
+
+
+def test_m06_the_check_is_such_a_program_too() -> None:
+    parsed = parse(verify_argv(node(), MODEL, "spark-b")[4:])
+    assert (parsed.verb, parsed.repo, parsed.host) == ("verify", "o/model", "spark-b")
+
+
+def test_m12_what_is_there_instead_is_told() -> None:
+    other = {"complete": False, "others": ["b" * 40]}
+    found = {"hf": {"snapshots": {f"o/model@{'a' * 40}": other, f"o/drafter@{'b' * 40}": {"others": []}}}}
+    cure = "run with -e prepare=auto"
+    said = lacking_words(found, "spark-b", [MODEL], is_head=False)
+    assert said == f"spark-b has {'b' * 40}, head serves {'a' * 40} of o/model; {cure}"
+    said = lacking_words(found, "spark-a", [MODEL, DRAFTER], is_head=True)
+    assert said == (
+        f"spark-a has {'b' * 40} of o/model, and not {'a' * 40}; spark-a lacks o/drafter@{'b' * 40}; {cure}"
+    )
+
+
+def test_what_a_model_must_be_is_data_of_the_catalogue() -> None:
+    asked: dict[str, Any] = {"shards": 50}
+    release = {"snapshots": [{**entry, "checks": asked} for entry in RELEASE["snapshots"]]}
+    both = {f"o/model@{'a' * 40}": asked, f"o/drafter@{'b' * 40}": asked}
+    assert checks(SETTINGS, release) == both
+    assert list(checks(SETTINGS | {"drafter": "mtp"}, release)) == [f"o/model@{'a' * 40}"]
+    assert checks(SETTINGS, RELEASE) == {}
+    assert wanted(SETTINGS, release) == [MODEL, DRAFTER]
 
 
 def test_the_container_reads_the_proxies_itself(tmp_path: Path) -> None:
@@ -101,60 +158,6 @@ def test_m13_the_download_uses_the_nodes_own_cache() -> None:
     assert (env["HF_HOME"], env["HOME"]) == ("/models/hf", "/home/bob")
     assert "HF_ENDPOINT" not in env
     assert download_env(node(), {"hf_endpoint": "http://hub"}, "")["HF_ENDPOINT"] == "http://hub"
-
-
-RAIL = ("198.51.100.1/24", "198.51.100.2/24", "enp1s0f1np1")
-TWIN = ("203.0.113.1/24", "203.0.113.2/24", "enP2p1s0f1np1")
-SAME_SUBNET = ("198.51.100.101/24", "198.51.100.102/24", "enP2p1s0f1np1")
-
-
-def ports(*rails: tuple[str, str, str]) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
-    head = [{"address": own, "netdev": netdev} for own, _, netdev in rails]
-    worker = [{"address": peer, "netdev": "enp1s0f0np0"} for _, peer, _ in rails]
-    return head, worker
-
-
-def job(repo: dict[str, str] = MODEL, lan: str = "192.0.2.12") -> dict[str, Any]:
-    ways = {"rails": rail_ways(*ports(RAIL, TWIN)), "lan": lan}
-    nodes = [node(home="/models/hf"), node()]
-    return copy_job(repo, nodes, "spark-b", ways, ["--bwlimit=1g"], "0123abcd")
-
-
-def test_m22_the_copy_goes_over_all_rails_each_from_its_own_address() -> None:
-    plan = job()["plan"]
-    assert plan["rails"] == [
-        {"address": "198.51.100.2", "source": "198.51.100.1", "netdev": ""},
-        {"address": "203.0.113.2", "source": "203.0.113.1", "netdev": ""},
-    ]
-    assert plan["lan"] == {"address": "192.0.2.12"}
-    assert job(lan="")["plan"]["lan"] is None
-
-
-def test_f10_a_rail_in_the_subnet_of_another_is_bound_to_its_port() -> None:
-    ways = rail_ways(*ports(RAIL, SAME_SUBNET))
-    assert [way["netdev"] for way in ways] == ["", "enP2p1s0f1np1"]
-
-
-def test_a_rail_without_address_is_no_way_yet() -> None:
-    assert rail_ways(*ports(("", "", "enp1s0f1np1"), TWIN)) == rail_ways(*ports(TWIN))
-
-
-def test_the_job_runs_the_program_of_one_version_whatever_is_current() -> None:
-    found = job()
-    assert found["argv"] == ["/usr/bin/python3", "-P", "-m", "twinserve.transfer", found["plan_file"]]
-    assert found["env"] == {"PYTHONPATH": "/usr/local/lib/twinserve/0123abcd"}
-    assert found["name"] == "copy spark-b o/model aaaaaaaaaaaa"
-    assert found["title"] == "copy of o/model"
-
-
-def test_the_plan_is_what_the_program_reads() -> None:
-    found = job()
-    plan = transfer_plan.parse(json.dumps(found["plan"]))
-    assert (plan.worker, plan.user, plan.options) == ("spark-b", "bob", ("--bwlimit=1g",))
-    assert (plan.source, plan.target) == (Path("/models/hf/hub"), "hub/")
-    assert plan.files == Path(model_transfer.list_file("o/model", "spark-b"))
-    assert plan.progress == jobs.progress_file(found["name"])
-    assert plan.rails[0] == transfer_plan.Way("198.51.100.2", source="198.51.100.1")
 
 
 def test_each_worker_and_repository_has_its_own_list() -> None:

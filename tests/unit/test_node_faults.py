@@ -188,7 +188,10 @@ def test_l15_a_pair_that_serves_has_its_memory(state: str) -> None:
         ({"disk": free(12, 500)}, []),
         (
             {"hf": EMPTY_CACHE, "disk": free(500, 179)},
-            ["model cache /w has 179 GiB free, 180 GiB needed (model_min_free_gib)"],
+            [
+                "only 179 GiB free; could not ask the Hub what is missing, so 180 GiB is required "
+                "(model_min_free_gib) in /w"
+            ],
         ),
         ({"hf": EMPTY_CACHE, "disk": free(500, 180.1)}, []),
         ({"disk": {}}, []),
@@ -205,7 +208,10 @@ def test_c04_space_is_looked_for_where_layers_and_weights_really_go(
     [
         (
             {"image": None, "hf": EMPTY_CACHE, "disk": free(200, 200, shared=True)},
-            ["200 GiB free on /w for model cache and image store together, 215 GiB needed"],
+            [
+                "200 GiB free on /w for model cache and image store together, 215 GiB needed; "
+                "could not ask the Hub what is missing (model_min_free_gib)"
+            ],
         ),
         ({"image": None, "hf": EMPTY_CACHE, "disk": free(215.1, 215.1, shared=True)}, []),
         ({"image": None, "disk": free(40, 40, shared=True)}, []),
@@ -234,6 +240,29 @@ def test_m04_what_is_there_is_not_asked_for_again(
     assert found(hf=cache, disk=free(0, enough)) == []
     if too_little is not None:
         assert len(found(hf=cache, disk=free(0, too_little))) == 1
+
+
+def test_m04_the_hubs_list_says_what_is_missing_to_the_byte() -> None:
+    lists = {MODEL: {"a": 100 * GIB, "b": 60 * GIB}}
+    blobs = {"a": 100 * GIB, "b.0a1b2c3d.incomplete": 50 * GIB, "of another revision": 500 * GIB}
+    cache = cached({"blobs": blobs})
+    for free_gib, said in (
+        (15.1, []),
+        (14, ["worker: model cache /w has 14 GiB free, 15 GiB needed for what is missing"]),
+    ):
+        assert faults(node(hf=cache, disk=free(0, free_gib)), "worker", SETTINGS, RELEASE, 0, lists) == said
+
+
+def test_m04_a_node_that_has_every_blob_needs_room_to_work_only() -> None:
+    lists, cache = {MODEL: {"a": 160 * GIB}}, cached({"blobs": {"a": 160 * GIB}})
+    assert faults(node(hf=cache, disk=free(0, 20)), "worker", SETTINGS, RELEASE, 0, lists) == []
+
+
+def test_m04_without_the_hubs_answer_the_fixed_size_is_asked_for() -> None:
+    assert found(hf=cached({}), disk=free(500, 20)) == [
+        "worker: only 20 GiB free; could not ask the Hub what is missing, so 180 GiB is required "
+        "(model_min_free_gib) in /w"
+    ]
 
 
 def test_m04_a_catalogue_that_does_not_say_how_large_gets_the_setting() -> None:

@@ -1,85 +1,87 @@
-"""How far long work is: the rate of the last seconds, the time left, the line for people, the file."""
+"""How far long work is: rate, time to go, and the line that people read."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from pathlib import Path
+from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils import progress
-from ansible_collections.twinserve.pair.plugins.module_utils.progress import Meter, duration, line, measure
-
-GB = 10**9
+from ansible_collections.twinserve.pair.plugins.module_utils.progress import Meter, duration, eta, line
 
 
-def shown(done: int, total: int, rate: float, how: str = "") -> str:
-    return line(asdict(measure(done, total, rate, how)))
+def metered(*seen: tuple[float, int], span: float = 60.0) -> Meter:
+    meter = Meter(span)
+    for now, done in seen:
+        meter.add(now, done)
+    return meter
 
 
 @pytest.mark.parametrize(
-    ("done", "total", "rate", "how", "said"),
+    ("seen", "rate"),
     [
-        (
-            int(81.3 * GB),
-            int(175.6 * GB),
-            2.9 * GB,
-            "on 2 rails",
-            "81.3 of 175.6 GB, 2.9 GB/s on 2 rails, 33 s left",
-        ),
-        (12 * 10**6, 512 * 10**6, 46e6, "on 1 rail", "12 of 512 MB, 46 MB/s on 1 rail, 11 s left"),
-        (3 * GB, 0, 100e6, "", "3.0 GB, 100 MB/s"),
-        (0, 176 * GB, 0.0, "on 2 rails", "0.0 of 176.0 GB"),
-        (176 * GB, 176 * GB, 1e9, "", "176.0 of 176.0 GB, 1.0 GB/s"),
+        ([], None),
+        ([(5.0, 100)], None),
+        ([(5.0, 100), (5.0, 200)], None),
+        ([(0.0, 0), (10.0, 1000)], 100.0),
+        ([(0.0, 0), (10.0, 1000), (20.0, 1000)], 50.0),
+        # It moved once and then stood still for longer than the window.
+        ([(0.0, 0), (10.0, 1000), (30.0, 1000), (60.0, 1000), (100.0, 1000)], 0.0),
+        # Begun anew: what was before does not count.
+        ([(0.0, 5000), (10.0, 6000), (20.0, 0), (30.0, 100)], 10.0),
     ],
 )
-def test_the_line_says_bytes_rate_and_time_left(
-    done: int, total: int, rate: float, how: str, said: str
-) -> None:
-    assert shown(done, total, rate, how) == said
+def test_the_rate_is_that_of_the_window(seen: list[tuple[float, int]], rate: float | None) -> None:
+    assert metered(*seen).rate == rate
+
+
+def test_old_moments_are_forgotten() -> None:
+    meter = metered(*((float(second), second * second) for second in range(1000)), span=10)
+    assert meter.rate == pytest.approx((999**2 - 989**2) / 10)
+
+
+def test_the_five_numbers() -> None:
+    meter = metered((0.0, 0), (10.0, 1000))
+    assert meter.numbers(3000, 1.5e9) == {
+        "bytes": 1000, "total": 3000, "rate": 100.0, "eta": 20.0, "updated": 1.5e9,
+    }  # fmt: skip
+    assert Meter().numbers(None, 7.0) == {
+        "bytes": 0, "total": None, "rate": None, "eta": None, "updated": 7.0,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(0, "0 s"), (99, "99 s"), (100, "2 min"), (3540, "59 min"), (3599, "1 h 0 min"), (7500, "2 h 5 min")],
+    ("done", "total", "rate", "seconds"),
+    [
+        (10, None, 5.0, None),
+        (10, 30, 5.0, 4.0),
+        (10, 30, 0.0, None),
+        (10, 30, None, None),
+        (30, 30, None, 0.0),
+        (40, 30, 5.0, 0.0),
+    ],
 )
-def test_times_are_said_as_people_say_them(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+def test_time_to_go(done: int, total: int | None, rate: float | None, seconds: float | None) -> None:
+    assert eta(done, total, rate) == seconds
 
 
-def test_time_left_needs_a_rate_and_a_total() -> None:
-    assert measure(5, 10, 2.5).left == 2
-    assert measure(5, 0, 2.5).left is None
-    assert measure(5, 10, 0).left is None
-    assert measure(12, 10, 1).left == 0
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ({"bytes": 12_300_000_000}, "12.3 GB"),
+        (
+            {"bytes": 12_300_000_000, "total": 176_000_000_000, "rate": 310e6, "eta": 528.0},
+            "12.3 of 176.0 GB (6%), 310 MB/s, 9 min left",
+        ),
+        ({"bytes": 0, "total": 10**9, "rate": 0.0, "eta": None}, "0.0 of 1.0 GB (0%), 0.0 MB/s"),
+        ({"bytes": 2 * 10**9, "total": 10**9, "rate": 1.25e9, "eta": 0.0}, "2.0 of 1.0 GB (99%), 1.2 GB/s"),
+    ],
+)
+def test_one_line_for_people(numbers: dict[str, Any], text: str) -> None:
+    assert line(numbers) == text
 
 
-def test_the_rate_is_that_of_the_last_seconds() -> None:
-    meter = Meter(window=10)
-    assert meter.rate(0, 0) == 0
-    assert meter.rate(1, 100) == 100
-    rates = [meter.rate(second, 100) for second in range(2, 30)]
-    assert rates[0] == 50
-    assert rates[-1] == 0, "a pause is no rate of long ago"
-    assert meter.rate(30, 1100) == 100
-
-
-def test_what_comes_back_is_no_negative_rate() -> None:
-    meter = Meter()
-    meter.rate(0, 100)
-    assert meter.rate(1, 50) == 0
-
-
-def test_the_file_tells_what_was_written_last(tmp_path: Path) -> None:
-    path = tmp_path / "progress/copy.json"
-    assert progress.read(path) is None
-    progress.write(path, measure(5, 10, 1.0, "on 2 rails", ["a rail is lost"]))
-    found = progress.read(path)
-    assert found and (found["done"], found["left"], found["warnings"]) == (5, 5.0, ["a rail is lost"])
-    assert path.stat().st_mode & 0o777 == 0o644
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"schema": 0}', '{"done": 1'])
-def test_a_file_that_is_none_of_ours_is_none(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "x.json"
-    path.write_text(text)
-    assert progress.read(path) is None
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0 s"), (89, "89 s"), (90, "2 min"), (5300, "88 min"), (7500, "2 h 05 min")],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils import hf_cache, progress
+from ansible_collections.twinserve.pair.plugins.module_utils import content_check, hf_cache, progress
 from ansible_collections.twinserve.pair.plugins.module_utils.transfer import streams, words
 from ansible_collections.twinserve.pair.plugins.module_utils.transfer.__main__ import main
 from ansible_collections.twinserve.pair.plugins.module_utils.transfer.plan import PlanError, Way, load, parse
@@ -48,7 +48,6 @@ class Nodes:
             "source": f"{self.head}/hub",
             "target": "hub/",
             "files": f"{self.top}/names",
-            "progress": f"{self.top}/progress.json",
             "streams": 1,
         }
         self.plan.write_text(json.dumps({**given, **more}))
@@ -79,6 +78,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("rsync", "ssh"):
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv(progress.VARIABLE, str(tmp_path / "progress.json"))
     monkeypatch.setenv("WORKER", str(tmp_path / "worker"))
     monkeypatch.setattr(streams, "_PAUSE", 0.01)
 
@@ -185,7 +185,7 @@ def test_the_report_ends_with_every_byte(nodes: Nodes, capsys: pytest.CaptureFix
     assert nodes.copy() == 0
     found = progress.read(nodes.top / "progress.json")
     total = sum(map(len, FILES.values()))
-    assert found and (found["done"], found["total"], found["how"]) == (total, total, "on 2 rails")
+    assert found and (found["bytes"], found["total"], found["how"]) == (total, total, "on 2 rails")
     assert capsys.readouterr().out.startswith("copied 0 MB in 0 s, ")
 
 
@@ -269,4 +269,4 @@ def test_the_manifest_of_the_head_is_what_the_worker_must_have(nodes: Nodes) -> 
     there = hf_cache.snapshot_folder(str(nodes.worker), REPO, REVISION)
     wanted = hf_cache.manifest_from_disk(str(nodes.head), REPO, REVISION)
     assert hf_cache.differences(there, wanted["files"]) == []
-    assert hf_cache.wrong_content(there, wanted["digests"]) == []
+    assert content_check.wrong_content(there, wanted["digests"]) == []

@@ -62,9 +62,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         while answer.get("status") == "running":
             now = time.monotonic()
             self._warn(answer, title.partition(":")[0])
-            done = (answer.get("progress") or {}).get("done")
-            if (state := (answer.get("size"), answer.get("log"), done)) != seen:
-                seen, moved = state, now
+            done = (answer.get("progress") or {}).get("bytes")
+            if (found := (answer.get("size"), answer.get("log"), done)) != seen:
+                seen, moved = found, now
             if now - moved > stall:
                 self._ask({**args, "start": False, "stop": True, "wait": 0}, task_vars)
                 lines = [*(answer.get("log") or []), f"no progress for {stall:.0f} s"]
@@ -93,8 +93,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]
 
     @staticmethod
     def _progress(answer: dict[str, Any], args: dict[str, Any], seconds: float) -> str:
-        if reported := answer.get("progress"):
-            return progress.line(reported)
+        if numbers := answer.get("progress"):
+            return progress.line(numbers)
         done = float(answer.get("size") or 0) / 1e9
         total = f" of {float(args['total_gb']):.1f}" if args.get("total_gb") else ""
         size = f"{done:.1f}{total} GB, " if args.get("watch") else ""

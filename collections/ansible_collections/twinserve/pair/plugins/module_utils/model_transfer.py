@@ -1,21 +1,18 @@
-"""How model files travel: from the hub to the head, and from the head over the rails to each worker. Pure.
+"""Which model files come in, and how they travel from the hub to the head. Pure.
 
-The download runs as the user who owns the cache, by his own `hf` program or by the one in the engine image;
-the copy (see `transfer`) runs on the head with a key that can write below the worker's cache and no more.
+The download runs as the user who owns the cache, by his own `hf` program or by the one in the engine image.
 """
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping, Sequence
 from string import Template
 from typing import Any
 
 from .conditions import Facts, holds
-from .jobs import progress_file
-from .managed_files import RUNTIME
 
 LISTS = "/run/twinserve/copy"
+_PROGRAM = ("/usr/bin/python3", "-P", "-m", "twinserve.weights")
 _QUIET = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_UPDATE_CHECK": "1",
@@ -42,10 +39,41 @@ def selected(settings: Mapping[str, Any], release: Mapping[str, Any]) -> list[di
     """The same with all that the catalogue says of each, filled in; `disk_gib` is the room it takes."""
     facts = Facts(settings)
     return [
-        {key: Template(str(value)).substitute(settings) for key, value in entry.items() if key != "when"}
+        {
+            key: Template(str(value)).substitute(settings)
+            for key, value in entry.items()
+            if key not in ("when", "checks")
+        }
         for entry in release.get("snapshots", [])
         if holds(entry.get("when"), facts)
     ]
+
+
+def checks(settings: Mapping[str, Any], release: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """What each selected snapshot (`repo@revision`) must be beside whole, where the catalogue says it."""
+    facts, found = Facts(settings), {}
+    for entry in release.get("snapshots", []):
+        if entry.get("checks") and holds(entry.get("when"), facts):
+            name = Template(f"{entry['repo']}@{entry['revision']}").substitute(settings)
+            found[name] = entry["checks"]
+    return found
+
+
+def lacking_words(
+    node: Mapping[str, Any], name: str, lacking: Sequence[Mapping[str, str]], is_head: bool
+) -> str:
+    """What a node that may not be prepared lacks, and what it has instead (M-12)."""
+    sentences = []
+    for one in lacking:
+        wanted_one = f"{one['repo']}@{one['revision']}"
+        others = ", ".join((node["hf"]["snapshots"].get(wanted_one) or {}).get("others") or [])
+        if not others:
+            sentences.append(f"{name} lacks {wanted_one}")
+        elif is_head:
+            sentences.append(f"{name} has {others} of {one['repo']}, and not {one['revision']}")
+        else:
+            sentences.append(f"{name} has {others}, head serves {one['revision']} of {one['repo']}")
+    return "; ".join(sentences) + "; run with -e prepare=auto"
 
 
 def missing(
@@ -74,7 +102,10 @@ def download_argv(
     if program:
         return [program, *words]
     home, user = node["hf"]["home"], node["user"]
-    options = ["--rm", "--network", "host", "--user", f"{user['uid']}:{user['gid']}", "-v", f"{home}:{home}"]
+    # By its name it can be ended: docker's client does not take the container with it. Without an init, the
+    # client in it would not hear a request to end.
+    options = ["--rm", "--init", "--name", container_name(snapshot), "--network", "host"]
+    options += ["--user", f"{user['uid']}:{user['gid']}", "-v", f"{home}:{home}"]
     for secret in filter(None, (token_file, proxy_file)):
         options += ["-v", f"{secret}:{secret}:ro"]
     for name in ("HF_HOME", "HF_ENDPOINT", "HF_TOKEN_PATH", "HOME", *_QUIET):
@@ -85,6 +116,48 @@ def download_argv(
     return ["docker", "run", *options, "--entrypoint", "sh", image, "-c", script, "hf", *words]
 
 
+def container_name(snapshot: Mapping[str, str]) -> str:
+    """What the download's container is called, so that there is one a repository and revision."""
+    return f"twinserve-download-{snapshot['repo'].replace('/', '-')}-{snapshot['revision'][:12]}"
+
+
+def fetch_argv(
+    node: Mapping[str, Any],
+    snapshot: Mapping[str, str],
+    client: Sequence[str],
+    settings: Mapping[str, Any],
+    silent: Sequence[str] = (),
+) -> list[str]:
+    """The watched download: our program, which runs the client's command line as the cache's owner.
+
+    `silent` are snapshots (`repo@revision`) for which the hub does not answer.
+    """
+    words = [*_PROGRAM, "fetch", *_place(node, snapshot)]
+    words += ["--stall", str(settings["download_stall_s"])]
+    if node["hf"]["program"]:
+        words += ["--user", node["user"]["name"]]
+    if f"{snapshot['repo']}@{snapshot['revision']}" in silent:
+        words.append("--offline")
+    if settings.get("prepare") == "always":
+        words.append("--again")
+    return [*words, "--", *client]
+
+
+def verify_argv(node: Mapping[str, Any], snapshot: Mapping[str, str], host: str) -> list[str]:
+    """Our program that reads every byte; `host` is what the node is called in messages."""
+    return [*_PROGRAM, "verify", *_place(node, snapshot), "--host", host]
+
+
+def _place(node: Mapping[str, Any], snapshot: Mapping[str, str]) -> list[str]:
+    return ["--home", node["hf"]["home"], "--repo", snapshot["repo"], "--revision", snapshot["revision"]]
+
+
+def client_words(node: Mapping[str, Any], image: str) -> str:
+    """Which program downloads, in words (M-16)."""
+    user, program = node["user"]["name"], node["hf"]["program"]
+    return f"{program} as {user}" if program else f"the hf program of {image} as {user}"
+
+
 def download_env(node: Mapping[str, Any], settings: Mapping[str, Any], token_file: str) -> dict[str, str]:
     """Environment of the download. The token goes by file, since a unit's environment is readable by all."""
     env = {"HF_HOME": node["hf"]["home"], "HOME": node["user"]["home"], **_QUIET}
@@ -93,63 +166,3 @@ def download_env(node: Mapping[str, Any], settings: Mapping[str, Any], token_fil
     if settings.get("hf_token_given"):
         env["HF_TOKEN_PATH"] = token_file
     return env
-
-
-def copy_job(
-    snapshot: Mapping[str, str],
-    nodes: Sequence[Mapping[str, Any]],
-    name: str,
-    ways: Mapping[str, Any],
-    options: Sequence[str],
-    runtime: str,
-) -> dict[str, Any]:
-    """The job on the head that copies one snapshot to the worker `name`, and the plan that it reads.
-
-    `nodes` are the probes of head and worker; `ways` has the `rails` (see `rail_ways`) and the worker's
-    address on the `lan`; `runtime` is the version that has the program.
-    """
-    head, worker = nodes
-    job = f"copy {name} {snapshot['repo']} {snapshot['revision'][:12]}"
-    listed = list_file(snapshot["repo"], name)
-    plan = f"{listed}.json"
-    return {
-        "name": job,
-        "title": f"copy of {snapshot['repo']}",
-        "argv": ["/usr/bin/python3", "-P", "-m", "twinserve.transfer", plan],
-        "env": {"PYTHONPATH": f"{RUNTIME}/{runtime}"},
-        "plan_file": plan,
-        "plan": {
-            "worker": name,
-            "user": worker["user"]["name"],
-            "source": f"{head['hf']['home']}/hub",
-            "target": "hub/",
-            "files": listed,
-            "progress": str(progress_file(job)),
-            "rails": ways["rails"],
-            "lan": {"address": ways["lan"]} if ways["lan"] else None,
-            "options": list(options),
-        },
-    }
-
-
-def rail_ways(head: Sequence[Mapping[str, Any]], worker: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """How each rail is reached, main first, from the fabric plan's ports of head and worker.
-
-    A connection keeps to its rail by the head's address. Where a second rail shares the subnet of an earlier
-    one, the kernel would send it through that one all the same, so it is bound to its port.
-    """
-    ways: list[dict[str, str]] = []
-    seen = set()
-    for own, peer in zip(head, worker, strict=True):
-        if not own["address"] or not peer["address"]:
-            continue  # in check mode a rail may have no address yet
-        here = ipaddress.IPv4Interface(own["address"])
-        ways.append(
-            {
-                "address": peer["address"].split("/")[0],
-                "source": str(here.ip),
-                "netdev": own["netdev"] if here.network in seen else "",
-            }
-        )
-        seen.add(here.network)
-    return ways

@@ -1,102 +1,109 @@
-"""How far long work is: bytes, rate and time left, as a JSON file on the node and as a line for people.
+"""How far long work is: the rate of the last minute, the time to go, one line for people.
 
-Whatever moves bytes may write it: a copy, a download, the stream of an image.
+The same five numbers are shown on the terminal and kept as JSON on the node: `bytes`, `total`, `rate` (bytes
+a second), `eta` (seconds), `updated` (seconds since the epoch). What is not known is None. Work may add `how`
+(words behind the rate) and `warnings` (sentences that people must see).
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .agent.plan import write_atomically
-
 FOLDER = Path("/run/twinserve/progress")
-_SCHEMA = 1
-_WINDOW = 10.0  # seconds over which a rate is taken
-
-
-@dataclass(frozen=True)
-class Progress:
-    """`done` and `total` in bytes (0: not known), `rate` in bytes a second, `left` in seconds.
-
-    `how` is said behind the rate (`on 2 rails`); `warnings` are sentences that people must see.
-    """
-
-    done: int
-    total: int
-    rate: float
-    left: float | None
-    how: str = ""
-    warnings: tuple[str, ...] = ()
+VARIABLE = "TWINSERVE_PROGRESS"  # tells a job's program where to note its numbers
+_SPAN = 60.0  # seconds: a shorter window jumps with every file that begins, a longer one tells of the past
 
 
 class Meter:
-    """The rate over the last seconds: what a pause or a resumed file did long ago says nothing of now."""
+    """A sliding window over what was done until when, on a clock that does not jump."""
 
-    def __init__(self, window: float = _WINDOW) -> None:
-        self._window = window
+    def __init__(self, span: float = _SPAN) -> None:
+        self._span = span
         self._seen: deque[tuple[float, int]] = deque()
 
-    def rate(self, now: float, done: int) -> float:
-        """Note `done` bytes at `now` (seconds of any steady clock), and return bytes a second."""
+    def add(self, now: float, done: int) -> None:
+        """Note that `done` bytes are there at `now`; fewer than before means that the work began anew."""
+        if self._seen and done < self._seen[-1][1]:
+            self._seen.clear()
         self._seen.append((now, done))
-        while len(self._seen) > 2 and now - self._seen[1][0] >= self._window:
+        # One sample from before the window stays: a rate is over the whole of it.
+        while len(self._seen) > 2 and self._seen[1][0] <= now - self._span:
             self._seen.popleft()
-        then, before = self._seen[0]
-        # What a broken stream gives back makes it fall for a moment.
-        return max(0.0, (done - before) / (now - then)) if now > then else 0.0
+
+    @property
+    def rate(self) -> float | None:
+        """Bytes a second within the window; None until there are two moments to compare."""
+        if len(self._seen) < 2 or (seconds := self._seen[-1][0] - self._seen[0][0]) <= 0:
+            return None
+        return (self._seen[-1][1] - self._seen[0][1]) / seconds
+
+    def numbers(self, total: int | None, updated: float) -> dict[str, Any]:
+        """The five numbers now; `updated` is the time of day, which the meter does not know."""
+        done, rate = self._seen[-1][1] if self._seen else 0, self.rate
+        return {
+            "bytes": done,
+            "total": total,
+            "rate": rate,
+            "eta": eta(done, total, rate),
+            "updated": updated,
+        }
 
 
-def measure(done: int, total: int, rate: float, how: str = "", warnings: Sequence[str] = ()) -> Progress:
-    """A report with the time that is left at this rate, where both are known."""
-    left = max(0, total - done) / rate if total and rate > 0 else None
-    return Progress(done, total, rate, left, how, tuple(warnings))
+def eta(done: int, total: int | None, rate: float | None) -> float | None:
+    """Seconds to go at this rate; None where the end or the rate is not known, or nothing moves."""
+    if total is None:
+        return None
+    left = max(0, total - done)
+    if not left:
+        return 0.0
+    return left / rate if rate else None
 
 
-def write(path: Path, progress: Progress) -> None:
-    """Replace the file in one step; anyone may read it."""
-    write_atomically(path, {"schema": _SCHEMA, **asdict(progress)})
+def note(numbers: Mapping[str, Any], path: str | None = None) -> None:
+    """Keep the numbers as JSON, in one step; nowhere, when the program is not run as a job."""
+    target = path or os.environ.get(VARIABLE)
+    if not target:
+        return
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(f"{target}.new")
+    fresh.write_text(json.dumps(numbers) + "\n")
+    fresh.replace(target)
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """What was written last; None when there is nothing that can be read."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-    return found if isinstance(found, dict) and found.get("schema") == _SCHEMA else None
+    """The numbers that were noted last; None when there are none."""
+    return dict(json.loads(path.read_text())) if path.is_file() else None
 
 
-def line(found: Mapping[str, Any]) -> str:
-    """`81.3 of 175.6 GB, 2.9 GB/s on 2 rails, 32 s left`, from what `read` returned."""
-    parts = [size(found["done"], found["total"])]
-    if found["rate"] > 0:
-        parts.append(f"{speed(found['rate'])} {found['how']}".rstrip())
-    if found["left"] is not None and found["done"] < found["total"]:
-        parts.append(f"{duration(found['left'])} left")
-    return ", ".join(parts)
+def line(numbers: Mapping[str, Any]) -> str:
+    """`12.3 of 176.0 GB (7%), 310 MB/s, 9 min left`, without what is not known.
+
+    Behind the rate stands `how`, if the work says it: `on 2 rails`.
+    """
+    done, total = int(numbers["bytes"]), numbers.get("total")
+    words = [f"{done / 1e9:.1f} GB"]
+    if total:
+        # Never 100% before the end: what is on disk is counted in blocks.
+        words = [f"{done / 1e9:.1f} of {total / 1e9:.1f} GB ({min(99, done * 100 // total)}%)"]
+    if (rate := numbers.get("rate")) is not None:
+        words.append(f"{_rate(rate)} {numbers.get('how', '')}".rstrip())
+    if left := numbers.get("eta"):
+        words.append(f"{duration(left)} left")
+    return ", ".join(words)
+
+
+def _rate(rate: float) -> str:
+    return f"{rate / 1e9:.1f} GB/s" if rate >= 1e9 else f"{rate / 1e6:.{0 if rate >= 1e7 else 1}f} MB/s"
 
 
 def duration(seconds: float) -> str:
-    """`32 s`, `4 min`, `2 h 5 min`."""
-    if seconds < 100:
+    """`40 s`, `9 min`, `2 h 05 min`."""
+    if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
-
-
-def size(done: int, total: int = 0) -> str:
-    """`81.3 of 175.6 GB`, or `81.3 GB`."""
-    unit, divisor, digits = ("GB", 1e9, 1) if max(done, total) >= 1e9 else ("MB", 1e6, 0)
-    whole = f" of {total / divisor:.{digits}f}" if total else ""
-    return f"{done / divisor:.{digits}f}{whole} {unit}"
-
-
-def speed(rate: float) -> str:
-    """`2.9 GB/s`, or `46 MB/s`."""
-    return f"{rate / 1e9:.1f} GB/s" if rate >= 1e9 else f"{rate / 1e6:.0f} MB/s"
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

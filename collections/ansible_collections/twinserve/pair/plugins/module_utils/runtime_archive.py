@@ -27,17 +27,8 @@ def pack(folder: Path) -> tuple[str, str]:
     return content.hexdigest()[:12], base64.b64encode(buffer.getvalue()).decode()
 
 
-def install(archive: str, version: str, root: Path) -> None:
-    """Unpack beside the versions that are there, then point `current` at it in one step."""
-    unpack(archive, version, root)
-    link = root / ".current"
-    link.unlink(missing_ok=True)
-    link.symlink_to(version)
-    os.replace(link, root / "current")  # noqa: PTH105
-
-
-def unpack(archive: str, version: str, root: Path) -> None:
-    """Put a version beside those that are there; what runs, or starts, is still the current one."""
+def install(archive: str, version: str, root: Path, activate: bool = True) -> None:
+    """Unpack beside the versions that are there, then point `current` at it in one step, if wished."""
     target = root / version
     if not target.is_dir():
         if not root.is_dir():
@@ -52,6 +43,12 @@ def unpack(archive: str, version: str, root: Path) -> None:
         for path in (staged, *staged.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
         staged.rename(target)
+    if not activate:
+        return
+    link = root / ".current"
+    link.unlink(missing_ok=True)
+    link.symlink_to(version)
+    os.replace(link, root / "current")  # noqa: PTH105
 
 
 def prune(root: Path, keep: int = 3) -> list[str]:

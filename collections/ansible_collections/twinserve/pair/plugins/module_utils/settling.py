@@ -1,4 +1,4 @@
-"""After a copy was verified on a worker: it is put on disk for good, and what it took meanwhile is given back."""
+"""After a copy was verified on a worker: it is put on disk for good, and memory is given back."""
 
 from __future__ import annotations
 

@@ -86,9 +86,7 @@ log:
   elements: str
   returned: outside check mode
 progress:
-  description:
-    - What the work reports below C(/run/twinserve/progress), if it does. C(done) and C(total) in bytes, C(rate) in bytes a
-      second, C(left) in seconds, C(how), C(warnings).
+  description: "What the job's own program notes of itself: C(bytes), C(total), C(rate) in bytes a second, C(eta) in seconds, C(updated)."
   type: dict
   returned: outside check mode
 meaning:

@@ -23,10 +23,8 @@ options:
     description: Where the versions live.
     type: path
     default: /usr/local/lib/twinserve
-  current:
-    description:
-      - Whether the units and the control key use this version from now on.
-      - A version that is only put beside the current one serves a job that names its folder.
+  activate:
+    description: Whether C(current) shall point to it; without, it is only there for programs that are named with its version.
     type: bool
     default: true
 attributes:
@@ -52,14 +50,14 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.runtime_archive import install, prune, unpack
+from ..module_utils.runtime_archive import install, prune
 
 ARGUMENTS: dict[str, Any] = {
     "version": {"type": "str", "required": True},
     # Not a secret: kept out of logs for its length.
     "archive": {"type": "str", "required": True, "no_log": True},
     "path": {"type": "path", "default": "/usr/local/lib/twinserve"},
-    "current": {"type": "bool", "default": True},
+    "activate": {"type": "bool", "default": True},
 }
 
 
@@ -69,28 +67,17 @@ def main() -> None:
         argument_spec=ARGUMENTS,
         supports_check_mode=True,
     )
-    given = module.params
-    root, version, current = Path(given["path"]), given["version"], given["current"]
-    before = _before(root, version, current)
-    changed = before != version
-    what = "runtime" if current else "runtime beside the current one"
-    diff = {"before": f"{what}: {before}\n", "after": f"{what}: {version}\n"}
+    root, version = Path(module.params["path"]), module.params["version"]
+    link = root / "current"
+    before = link.readlink().name if link.is_symlink() else "none"
+    activate = module.params["activate"]
+    changed = before != version if activate else not (root / version).is_dir()
+    diff = {"before": f"runtime: {before}\n", "after": f"runtime: {version}\n"}
     removed: list[str] = []
     if changed and not module.check_mode:
-        if current:
-            install(given["archive"], version, root)
-            removed = prune(root)
-        else:
-            unpack(given["archive"], version, root)
+        install(module.params["archive"], version, root, activate)
+        removed = prune(root)
     module.exit_json(changed=changed, diff=diff, removed=removed)
-
-
-def _before(root: Path, version: str, current: bool) -> str:
-    """The version that is there: the current one, or this one whatever is current."""
-    if not current:
-        return version if (root / version).is_dir() else "none"
-    link = root / "current"
-    return link.readlink().name if link.is_symlink() else "none"
 
 
 if __name__ == "__main__":

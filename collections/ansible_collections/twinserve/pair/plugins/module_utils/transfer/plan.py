@@ -39,7 +39,6 @@ class Plan:
     source: Path
     target: str
     files: Path
-    progress: Path
     rails: tuple[Way, ...]
     lan: Way | None = None
     options: tuple[str, ...] = ()
@@ -66,7 +65,6 @@ def parse(text: str) -> Plan:
             source=Path(given["source"]),
             target=str(given["target"]),
             files=Path(given["files"]),
-            progress=Path(given["progress"]),
             rails=tuple(_way(one) for one in given["rails"]),
             lan=_way(given["lan"]) if given.get("lan") else None,
             options=tuple(str(one) for one in given.get("options") or ()),

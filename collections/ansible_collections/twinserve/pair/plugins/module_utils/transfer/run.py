@@ -17,6 +17,7 @@ from .programs import Programs
 from .streams import CopyError, Counted, Streams
 
 _EVERY = 1.0  # seconds between two reports
+_SPAN = 15.0  # seconds over which the rate is taken: a rail that is lost shows soon
 
 
 class Copy:
@@ -24,7 +25,7 @@ class Copy:
 
     def __init__(self, plan: Plan, tell: Callable[[str], None], programs: Programs | None = None) -> None:
         self._plan, self._tell, self._programs = plan, tell, programs or Programs()
-        self._meter = progress.Meter()
+        self._meter = progress.Meter(_SPAN)
         self._warnings: list[str] = []
 
     def run(self) -> None:
@@ -85,10 +86,10 @@ class Copy:
                 self._report(streams, there, total)
         finally:
             self._report(streams, there, total)
-        by_rail = ", ".join(f"{address} {progress.size(moved)}" for address, moved in streams.moved().items())
+        by_rail = ", ".join(f"{address} {_size(moved)}" for address, moved in streams.moved().items())
         sent, seconds = total - there, time.monotonic() - began
-        rate = progress.speed(sent / seconds)
-        return streams.alive(), f"copied {progress.size(sent)} in {seconds:.0f} s, {rate} ({by_rail})"
+        rate = _size(int(sent / seconds))
+        return streams.alive(), f"copied {_size(sent)} in {seconds:.0f} s, {rate}/s ({by_rail})"
 
     def answers(self, way: Way) -> said.Fault | None:
         """Whether ssh answers there: the key's own refusal of any command but rsync's is an answer."""
@@ -128,10 +129,10 @@ class Copy:
         for text in count.warnings:
             if text not in self._warnings:
                 self._warn(text)
-        done = there + count.done
-        rate = self._meter.rate(time.monotonic(), count.done)
+        self._meter.add(time.monotonic(), there + count.done)
         how = f"on {count.rails} rail{'' if count.rails == 1 else 's'}"
-        progress.write(self._plan.progress, progress.measure(done, total, rate, how, self._warnings))
+        numbers = self._meter.numbers(total, time.time())
+        progress.note({**numbers, "how": how, "warnings": self._warnings})
 
     def _warn(self, text: str) -> None:
         self._warnings.append(text)
@@ -141,3 +142,7 @@ class Copy:
 def streams_for(cores: int, rails: int) -> int:
     """Streams for each rail: two, so that one moves while the other starts; more where cores are idle."""
     return min(4, max(2, cores // (4 * rails)))
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
