@@ -105,9 +105,11 @@ def test_m05_without_the_hubs_list_indexes_and_begun_files_tell(home: Path) -> N
     assert hf_cache.lacking(*place) == (["config.json"], 3)
 
 
-def test_a_client_that_fails_has_said_why_itself(home: Path, run: Fetch) -> None:
+def test_a_client_that_fails_has_said_why(home: Path, run: Fetch) -> None:
     partly(home, FIRST)
-    assert run("echo Access denied; exit 3") == (3, ["Access denied"])
+    said = "printf '\\033[31mAccess denied\\033[0m\\nHint: set HF_DEBUG=1\\n\\n'; exit 3"
+    assert run(said) == (3, ["Access denied", "Hint: set HF_DEBUG=1", "", "Access denied"])
+    assert run("exit 4") == (4, ["no output"])
 
 
 def test_m10_a_lock_that_nobody_holds_is_named(home: Path, run: Fetch) -> None:
