@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils.model_transfer impo
     client_words,
     download_argv,
     download_env,
+    download_meanings,
     fetch_argv,
     lacking_words,
     missing,
@@ -100,6 +102,23 @@ def test_m10_the_download_is_watched_by_our_program(program: str | None) -> None
         node(program), MODEL, ["hf"], settings | {"prepare": "always"}, [f"o/model@{'a' * 40}"]
     )
     assert (parse(silent[4:]).offline, parse(silent[4:]).again) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Local entry not found. [Errno 111] Connection refused", "does not answer any more"),
+        ("OSError: [Errno 28] No space left on device", "the disk of /w is full"),
+        ("Access denied. Model 'o/model' requires approval.", "has not accepted the terms of o/model"),
+        ("no progress for 300 s, waiting on /x/1117.lock; no process holds it: remove it", None),
+        ("Consistency check failed", None),
+    ],
+)
+def test_what_the_client_says_is_explained(said: str, told: str | None) -> None:
+    meanings = download_meanings(node(home="/w"), MODEL)
+    found = [text for pattern, text in meanings.items() if re.search(pattern, said)]
+    assert len(found) == (told is not None)
+    assert told is None or told in found[0]
 
 
 def test_m06_the_check_is_such_a_program_too() -> None:

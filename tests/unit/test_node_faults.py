@@ -287,6 +287,22 @@ def test_m07_files_of_others_in_the_cache(cache: dict[str, Any], services: Any, 
     )
 
 
+def test_c16_m19_weights_over_nfs_ask_for_what_they_need() -> None:
+    nfs = {"worker_weights": "nfs"}
+    worker = node(nfs={"server": False, "client": False}, kernel_cache="/var/lib/twinserve/weights/k")
+    assert faults(worker, "spark-b", SETTINGS | nfs, RELEASE, 1) == [
+        "spark-b: cannot mount NFS: apt install nfs-common (kernel module nfsv4), or worker_weights: copy",
+        "spark-b: kernel_cache is inside the NFS weights mount",
+    ]
+    assert found(nfs, nfs={"server": True}) == []
+    assert found({"worker_weights": "copy"}, nfs={"server": False}) == []
+
+
+def test_weights_that_are_mounted_take_no_room_and_have_the_heads_numbers() -> None:
+    mounted = {**EMPTY_CACHE, "home": "/var/lib/twinserve/weights", "strange": {"count": 9, "first": "/x"}}
+    assert found(hf=mounted, disk=free(0, 0)) == []
+
+
 def test_all_faults_are_told_at_once() -> None:
     many = found(
         tools={"docker": False},

@@ -105,9 +105,11 @@ def test_m05_without_the_hubs_list_indexes_and_begun_files_tell(home: Path) -> N
     assert hf_cache.lacking(*place) == (["config.json"], 3)
 
 
-def test_a_client_that_fails_has_said_why_itself(home: Path, run: Fetch) -> None:
+def test_a_client_that_fails_has_said_why(home: Path, run: Fetch) -> None:
     partly(home, FIRST)
-    assert run("echo Access denied; exit 3") == (3, ["Access denied"])
+    said = "printf '\\033[31mAccess denied\\033[0m\\nHint: set HF_DEBUG=1\\n\\n'; exit 3"
+    assert run(said) == (3, ["Access denied", "Hint: set HF_DEBUG=1", "", "Access denied"])
+    assert run("exit 4") == (4, ["no output"])
 
 
 def test_m10_a_lock_that_nobody_holds_is_named(home: Path, run: Fetch) -> None:
@@ -124,17 +126,15 @@ def test_m10_a_lock_that_nobody_holds_is_named(home: Path, run: Fetch) -> None:
 
 
 def test_m10_the_whole_process_group_is_killed(home: Path, run: Fetch, tmp_path: Path) -> None:
+    """Also those who do not listen, when the one who started them has ended."""
     partly(home, FIRST)
-    run(f"trap '' TERM; (trap '' TERM; echo $BASHPID; sleep 77 & echo $! > {tmp_path}/pid; wait)", stall=0.4)
-    pid = int((tmp_path / "pid").read_text())
-    deadline = time.monotonic() + 5
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        if state == "Z":
-            break
+    deaf = f"(trap '' TERM; exec sleep 77) & echo $! > {tmp_path}/pid; wait"
+    run(deaf, stall=0.4)
+    stat = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
+    limit = time.monotonic() + 5
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < limit, "it is still there"
         time.sleep(0.05)
-    else:
-        assert not Path(f"/proc/{pid}").exists()
 
 
 @pytest.fixture

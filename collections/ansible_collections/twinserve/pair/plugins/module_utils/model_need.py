@@ -8,6 +8,7 @@ from typing import Any
 
 from . import hf_blobs
 from .model_transfer import selected
+from .shared_weights import MOUNT
 
 _GIB = float(1 << 30)
 _WORKING_ROOM = 5  # GiB
@@ -32,7 +33,9 @@ def weights(
     By the hub's lists; without them what the catalogue says less what is there, where the largest of those
     figures has room enough for the smaller snapshots.
     """
-    found = (node.get("hf") or {}).get("snapshots") or {}
+    hf = node.get("hf") or {}
+    # Weights that are mounted from the head take no room here.
+    found = {} if hf.get("home") == MOUNT else hf.get("snapshots") or {}
     listed, unlisted, unknown = [], [0.0], False
     for entry in selected(settings, release):
         name = f"{entry['repo']}@{entry['revision']}"

@@ -158,6 +158,20 @@ def client_words(node: Mapping[str, Any], image: str) -> str:
     return f"{program} as {user}" if program else f"the hf program of {image} as {user}"
 
 
+def download_meanings(node: Mapping[str, Any], snapshot: Mapping[str, str]) -> dict[str, str]:
+    """What it means when the client prints this."""
+    again, home, repo = "run this again: what has arrived is kept", node["hf"]["home"], snapshot["repo"]
+    return {
+        r"Errno 28|[Nn]o space left": f"the disk of {home} is full: make room there, and {again}",
+        r"Access denied|GatedRepo": (
+            f"the token's account has not accepted the terms of {repo} (or lacks gated read access)"
+        ),
+        r"Errno 1(01|04|10|11|13)\b|timed out|Name or service not known|Temporary failure in name": (
+            f"Hugging Face does not answer any more: {again}"
+        ),
+    }
+
+
 def download_env(node: Mapping[str, Any], settings: Mapping[str, Any], token_file: str) -> dict[str, str]:
     """Environment of the download. The token goes by file, since a unit's environment is readable by all."""
     env = {"HF_HOME": node["hf"]["home"], "HOME": node["user"]["home"], **_QUIET}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import lost_device, model_need
+from . import lost_device, model_need, shared_weights
 from .listeners import Listener, taken
 from .rails import rank_name
 from .render import listening_ports
@@ -35,6 +35,7 @@ def faults(
         _gpu(node),
         _host_key(node),
         *lost_device.faults(node),
+        *_shared(node, settings, rank),
         _owner(node),
         *_disk(node, settings, release, lists or {}),
     ]
@@ -132,9 +133,17 @@ def _memory(node: Mapping[str, Any], settings: Mapping[str, Any], release: Mappi
             "or set allow_low_memory: true")  # fmt: skip
 
 
+def _shared(node: Mapping[str, Any], settings: Mapping[str, Any], rank: int) -> list[str]:
+    if settings.get("worker_weights") != "nfs":
+        return []
+    return shared_weights.faults(node, settings, rank == 0)
+
+
 def _owner(node: Mapping[str, Any]) -> str | None:
     """A container or root wrote into the user's cache: every later download and copy would fail there."""
     hf, user = node.get("hf") or {}, node.get("user") or {}
+    if hf.get("home") == shared_weights.MOUNT:
+        return None  # the head's files, with its numbers
     strange = hf.get("strange") or {}
     whole = all(one["complete"] for one in (hf.get("snapshots") or {}).values())
     if not strange.get("count") or (whole and rank_runs(node)):

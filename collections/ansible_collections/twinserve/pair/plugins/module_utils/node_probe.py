@@ -26,6 +26,7 @@ from . import (
     managed_files,
     meminfo,
     network_owner,
+    nfs_probe,
     rdma,
     services,
 )
@@ -58,6 +59,7 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
         "resolved": lambda: host_names.resolve(wanted.names),
         "docker": lambda: asdict(images.read_docker()),
         "image": lambda: _image(wanted.image or _planned_image()),
+        "nfs": nfs_probe.read_nfs,
         "gpu": lambda: asdict(gpus.read_gpus()),
         "files": managed_files.read_fingerprints,
         "services": services.read_services,

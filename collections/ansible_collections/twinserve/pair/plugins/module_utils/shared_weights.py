@@ -12,35 +12,45 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from .services import node_runs
+
 MOUNT = "/var/lib/twinserve/weights"
 EXPORTS = "/etc/exports.d/twinserve.exports"
-OPTIONS = "ro,nfsvers=4.2,nconnect=8,hard,noatime"
-# The worker's mount must not keep it from booting while the head is off.
-BOOT = "nofail,_netdev,x-systemd.mount-timeout=30"
+_HEADER = "# Twinserve: weights for the workers, over the rail only.\n"
 
 
-def plan(
-    nodes: Sequence[Mapping[str, Any]], addresses: Sequence[str], snapshots: Iterable[Mapping[str, str]] = ()
-) -> list[dict[str, Any]]:
-    """One plan a node, by rank: `exports` (the head's file) or `mount` (a worker's), each None elsewhere.
+def plan(nodes: Sequence[Mapping[str, Any]], addresses: Sequence[str], mode: str) -> list[dict[str, Any]]:
+    """One plan a node, by rank: the head's `exports` and a worker's `mount`, each None where there is none.
 
-    `addresses` are those on the main rail, by rank.
+    `addresses` are those on the main rail, by rank; `mode` is the setting `worker_weights`. With `copy` the
+    plans are empty. `due`: the node differs from its plan, and may be changed now.
     """
-    head, source = nodes[0], nodes[0]["hf"]["home"]
-    lines = [_export(source, address, head["user"]) for address in addresses[1:]]
-    text = "# Twinserve: weights for the workers, over the rail only.\n" + "".join(
-        f"{one}\n" for one in lines
-    )
-    plans: list[dict[str, Any]] = [{"exports": text, "mount": None}]
-    for _ in nodes[1:]:
-        mount = {
-            "src": f"{addresses[0]}:{source}",
-            "path": MOUNT,
-            "opts": f"{OPTIONS},{BOOT}",
-            "fstype": "nfs4",
-        }
-        plans.append({"exports": None, "mount": mount})
+    plans: list[dict[str, Any]] = [{"exports": None, "mount": None} for _ in nodes]
+    if mode == "nfs":
+        source = nodes[0]["hf"]["home"]
+        lines = [_export(source, address, nodes[0]["user"]) for address in addresses[1:]]
+        plans[0]["exports"] = _HEADER + "".join(f"{one}\n" for one in lines)
+        for one in plans[1:]:
+            one["mount"] = f"{addresses[0]}:{source}"
+    used = any(_reads_from_us(node) for node in nodes)
+    for one, node in zip(plans, nodes, strict=True):
+        there = node.get("nfs") or {}
+        differs = [there.get("exports"), there.get("source")] != [one["exports"], one["mount"]]
+        # What a rank reads from is not taken away under it; one more export hurts nobody.
+        one["due"] = differs and not (used and one["exports"] is None)
     return plans
+
+
+def _reads_from_us(node: Mapping[str, Any]) -> bool:
+    """Whether the rank that runs on this node has the mount."""
+    mounts = (node.get("rank_plan") or {}).get("mounts") or []
+    return node_runs(node, "twinserve-rank.service") and any(one["source"] == MOUNT for one in mounts)
+
+
+def rail_addresses(plans: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Each node's address on the main rail, from the plans of the link; there may be none yet."""
+    ports = (plan["ports"] for plan in plans)
+    return [str(some[0]["address"]).split("/")[0] if some else "rail 0" for some in ports]
 
 
 def _export(source: str, address: str, user: Mapping[str, Any]) -> str:
@@ -49,7 +59,7 @@ def _export(source: str, address: str, user: Mapping[str, Any]) -> str:
     return f"{source.replace(' ', chr(92) + '040')} {address}({options})"
 
 
-def faults(node: Mapping[str, Any], name: str, settings: Mapping[str, Any], is_head: bool) -> list[str]:
+def faults(node: Mapping[str, Any], settings: Mapping[str, Any], is_head: bool) -> list[str]:
     """Why this node cannot give or take weights over NFS, and caches that would end up there."""
     found = []
     nfs = node.get("nfs") or {}
@@ -66,7 +76,7 @@ def faults(node: Mapping[str, Any], name: str, settings: Mapping[str, Any], is_h
     for variable, value in (settings.get("engine_env") or {}).items():
         if not is_head and inside(str(value), MOUNT):
             found.append(f"engine_env {variable} is inside the NFS weights mount")
-    return [f"{name}: {one}" for one in found]
+    return found
 
 
 def inside(path: str, folder: str) -> bool:

@@ -42,6 +42,7 @@ def main(argv: Sequence[str]) -> int:
             order = {key: value for key, value in vars(given).items() if key != "verb"}
             print(fetch(Order(**order)))
     except ClientFailed as error:
+        print(error)
         return error.code if error.code > 0 else 1
     except (WeightsError, OSError, ValueError) as error:
         print(error)

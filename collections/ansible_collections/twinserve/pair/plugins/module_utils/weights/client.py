@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import signal
 import subprocess
+import threading
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,6 +19,7 @@ from ..shell import CommandError, run
 from .locks import processes_below
 
 _OURS = ("PYTHONPATH", progress.VARIABLE)
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 GRACE = 10.0  # seconds between asking and killing
 
 
@@ -25,7 +29,9 @@ class Client:
 
     argv: Sequence[str]
     user: str | None
-    _child: subprocess.Popen[bytes] = field(init=False)
+    _child: subprocess.Popen[str] = field(init=False)
+    _listener: threading.Thread = field(init=False)
+    _said: deque[str] = field(init=False, default_factory=lambda: deque(maxlen=25))
 
     def __post_init__(self) -> None:
         """Start it. What an earlier run left in docker under the same name goes first."""
@@ -33,8 +39,31 @@ class Client:
         # What is ours in the environment is not the client's: neither our package nor our file of numbers.
         env = {name: value for name, value in os.environ.items() if name not in _OURS}
         self._child = subprocess.Popen(
-            list(self.argv), start_new_session=True, env=env, **_identity(self.user)
+            list(self.argv),
+            start_new_session=True,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            **_identity(self.user),
         )
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    @property
+    def reason(self) -> str:
+        """The last that it said, without what only concerns its developers."""
+        self._listener.join(GRACE)
+        told = [line for line in self._said if line and not line.startswith("Hint: ")]
+        return told[-1] if told else "no output"
+
+    def _listen(self) -> None:
+        """Pass on what it says; a terminal's colours are of no use in a log."""
+        for line in self._child.stdout or ():
+            plain = _COLOUR.sub("", line).rstrip()
+            print(plain, flush=True)
+            self._said.append(plain)
 
     @property
     def code(self) -> int | None:

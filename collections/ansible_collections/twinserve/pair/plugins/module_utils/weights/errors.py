@@ -8,10 +8,10 @@ class WeightsError(RuntimeError):
 
 
 class ClientFailed(WeightsError):
-    """The download program ended with an error, whose reason it has printed itself."""
+    """The download program ended with an error."""
 
-    def __init__(self, code: int) -> None:
-        super().__init__("")
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
         self.code = code
 
 

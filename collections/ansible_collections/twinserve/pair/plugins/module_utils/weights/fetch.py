@@ -83,7 +83,7 @@ def _run(order: Order) -> None:
             elif now - moved >= order.stall:
                 raise _stalled(order, client)
         if client.code:
-            raise ClientFailed(client.code)
+            raise ClientFailed(client.code, client.reason)
     finally:
         client.stop()
 
