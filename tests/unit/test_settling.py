@@ -41,9 +41,11 @@ def test_leftovers_of_whole_files_go_and_those_of_others_stay(home: Path) -> Non
         (partial / name).write_text("half")
     settle(str(home), snapshot)
     assert [path.name for path in partial.iterdir()] == ["of another copy"]
+    begun = (snapshot / "config.json").resolve().with_name(f".{whole}.Zuf4Ll")
+    begun.write_text("half")
     (partial / "of another copy").unlink()
     settle(str(home), snapshot)
-    assert not partial.exists()
+    assert not partial.exists() and not begun.exists()
 
 
 def test_a_file_is_dropped_from_memory_and_can_be_read(tmp_path: Path) -> None:

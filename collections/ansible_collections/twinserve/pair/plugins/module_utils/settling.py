@@ -19,6 +19,8 @@ def settle(hf_home: str, snapshot: Path) -> None:
     for path in sorted(payloads):
         page_cache.settle(path)
         (leftovers / path.name).unlink(missing_ok=True)
+        for begun in path.parent.glob(f".{path.name}.??????"):  # rsync's own name for it
+            begun.unlink(missing_ok=True)
     # Not empty: another copy is under way. Not there: nothing was.
     with contextlib.suppress(OSError):
         leftovers.rmdir()
