@@ -80,8 +80,10 @@ class Copy:
         if not files:
             return
         with tempfile.TemporaryDirectory(prefix="twinserve-") as folder:
-            for one in files:
-                Path(folder, Path(one.name).name).touch(mode=0o600)
+            for room in (Path(folder, room) for one in files for room in words.rooms(self._plan, one.name)):
+                room.parent.mkdir(parents=True, exist_ok=True)
+                room.touch(mode=0o600)
+            Path(folder).chmod(0o755)  # folders that are new on the worker are made like these
             argv = words.make_room(self._plan, way, folder)
             result = self._programs.run(argv, (), lambda _: None)
         # A rail that breaks just now is left to the streams to find out.
