@@ -8,8 +8,9 @@ from pathlib import PurePath
 from ..ssh_client import ssh_options
 from .plan import Plan, Way
 
-# The folder for files that are not whole yet. Given from the root of the worker's cache, which is all that the
-# copy's key can write: newer rrsync takes every path for one from there, some older ones for one beside a file.
+# The folder for files that are not whole yet. Given from the root of the worker's cache, which is all that
+# the copy's key can write: newer rrsync takes every path for one from there, some older ones for one beside
+# each file.
 PARTIAL = ".twinserve-partial"
 # With AES instructions it moves about half as much again as ssh's default cipher.
 _CIPHER = "aes128-gcm@openssh.com"
