@@ -72,7 +72,12 @@ molecule: dev ## Each role alone, in the lab
 test-rdma: dev ## The fabric role on two virtual machines with real RoCE devices; slow, not in CI
 	@echo "== fabric on real RoCE devices (two virtual machines)"
 	@mkdir -p build
-	@$(SUDO) nice -n 10 $(BIN)/python -m pytest -v --junitxml build/rdma.xml tests/rdma
+	@$(SUDO) $(BIN)/python -m pytest -v --junitxml build/rdma.xml tests/rdma
+
+.PHONY: bench
+bench: dev ## How fast the copy is, as ratios in one run, on limited rails; some minutes, not in CI
+	@echo "== the copy on two simulated hosts"
+	@$(SUDO) $(BIN)/python bench/copy.py
 
 .PHONY: manual
 manual: venv ## Write the generated parts: settings manual, README table

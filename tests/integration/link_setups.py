@@ -41,8 +41,10 @@ systemctl restart NetworkManager
 # Contents, so that a file that was written anew and alike is no difference; the rest as the kernel has it.
 _FILES = """
 cd /
-for file in $(find etc/netplan etc/NetworkManager/system-connections etc/systemd/network run/systemd/network \
-    run/NetworkManager/system-connections run/netplan -type f 2>/dev/null | sort); do
+for folder in etc/netplan etc/NetworkManager/system-connections etc/systemd/network run/netplan \
+    run/NetworkManager/system-connections run/systemd/network; do
+    [ ! -d $folder ] || find $folder -type f
+done | sort | while IFS= read -r file; do
     stat -c '%n %a %U' "$file"
     cat "$file"
 done

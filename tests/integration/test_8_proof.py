@@ -63,6 +63,7 @@ def test_each_rail_has_its_line(pair: Lab) -> None:
     assert "warn" not in said(run.output)
 
 
+@pytest.mark.slow
 def test_a_bad_cable_and_a_slow_port_are_warned_of_by_host_and_rail(pair: Lab) -> None:
     pair.verb("flaky", "2")
     try:
@@ -109,6 +110,7 @@ def test_f10_twins_in_one_subnet_are_proved_by_arp_and_a_deaf_one_is_found_out(p
     assert f"warn {DROPPED.format('10.9.1.101', '10.9.1.102')}" in said(deaf.output)
 
 
+@pytest.mark.slow
 def test_a_main_rail_that_is_deaf_is_refused_with_both_ends_and_the_next_step(pair: Lab) -> None:
     make_bare(pair)
     pair.play(FABRIC).succeeded()

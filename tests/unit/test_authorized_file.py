@@ -13,7 +13,8 @@ from ansible_collections.twinserve.pair.plugins.modules import authorized_lines
 from module_run import run_module
 
 MARK = "twinserve-copy"
-OURS, NEXT = (f'restrict,command="rrsync -wo /hf" ssh-ed25519 {key} {MARK}' for key in ("AAA", "BBB"))
+OPTIONS = 'restrict,command="rrsync -no-lock -wo /hf"'
+OURS, NEXT = (f"{OPTIONS} ssh-ed25519 {key} {MARK}" for key in ("AAA", "BBB"))
 USERS = [
     b"ssh-ed25519 MINE me@laptop\n",
     b"ssh-ed25519 MINE me@laptop",

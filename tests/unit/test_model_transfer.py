@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ from ansible_collections.twinserve.pair.plugins.module_utils import model_transf
 from ansible_collections.twinserve.pair.plugins.module_utils.model_transfer import (
     checks,
     client_words,
-    copy_argv,
-    copy_refusals,
     download_argv,
     download_env,
     download_meanings,
@@ -180,57 +177,6 @@ def test_m13_the_download_uses_the_nodes_own_cache() -> None:
     assert (env["HF_HOME"], env["HOME"]) == ("/models/hf", "/home/bob")
     assert "HF_ENDPOINT" not in env
     assert download_env(node(), {"hf_endpoint": "http://hub"}, "")["HF_ENDPOINT"] == "http://hub"
-
-
-def test_m21_m22_the_copy_goes_over_the_rail_with_our_key_and_known_hosts() -> None:
-    argv = copy_argv(node(home="/models/hf"), MODEL, node(), "198.51.100.2", "spark-b", ["--bwlimit=1g"])
-    assert argv[0] == "rsync"
-    assert argv[-2:] == ["/models/hf/hub/", "bob@198.51.100.2:hub/"]
-    assert "--bwlimit=1g" in argv
-    assert f"--files-from={model_transfer.list_file('o/model', 'spark-b')}" in argv
-    shell = shlex.split(next(word for word in argv if word.startswith("--rsh=")).removeprefix("--rsh="))
-    assert shell[:3] == ["ssh", "-F", "none"]
-    options = [shell[place + 1] for place, word in enumerate(shell) if word == "-o"]
-    assert options == [
-        "IdentityFile=/etc/twinserve/keys/copy",
-        "IdentityFile=/etc/twinserve/keys/copy.next",
-        "IdentitiesOnly=yes",
-        "BatchMode=yes",
-        "StrictHostKeyChecking=yes",
-        "UserKnownHostsFile=/etc/twinserve/known_hosts",
-        "GlobalKnownHostsFile=/dev/null",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        ("bob@198.51.100.2: Permission denied (publickey,password).", True),
-        ("Host key verification failed.", True),
-        ('rsync: [receiver] mkstemp "/x" failed: Permission denied (13)', False),
-        ("ssh: connect to host 198.51.100.2 port 22: No route to host", False),
-    ],
-)
-def test_f19_a_copy_that_is_not_let_in_says_what_to_do(said: str, told: bool) -> None:
-    ((pattern, text),) = copy_refusals(node(), "198.51.100.2").items()
-    assert text == (
-        "head cannot ssh to the worker at 198.51.100.2 as bob: authorise its key and host key; "
-        "run ansible-playbook playbooks/fabric.yml"
-    )
-    assert bool(re.search(pattern, said)) is told
-
-
-def test_the_copy_shows_that_it_moves_and_goes_on_in_a_file_that_was_cut_off() -> None:
-    argv = copy_argv(node(), MODEL, node(), "198.51.100.2", "spark-b", ["--whole-file"])
-    assert {"--info=progress2", "--inplace", "--timeout=300"} <= set(argv)
-    assert argv.index("--whole-file") > argv.index("--inplace"), "what the user says comes last"
-    assert "--whole-file" not in copy_argv(node(), MODEL, node(), "198.51.100.2", "spark-b", [])
-
-
-def test_m01_links_stay_links() -> None:
-    argv = copy_argv(node(), MODEL, node(), "198.51.100.2", "spark-b", [])
-    assert "--archive" in argv
-    assert not [word for word in argv if word.startswith(("--copy-", "-L"))]
 
 
 def test_each_worker_and_repository_has_its_own_list() -> None:

@@ -113,6 +113,27 @@ def test_f13_what_is_live_is_read_before_netplan_is_called(node: Node) -> None:
         node.check()
 
 
+@pytest.mark.parametrize(
+    ("more", "lacks"),
+    [
+        ("Address=10.0.0.1/24\n", "10.0.0.1/24"),
+        ("[Link]\nMTUBytes=1400\n", "MTU 1400"),
+        ("Address=fd00::1/64\n", ""),
+    ],
+)
+def test_f13_edits_that_a_reload_of_systemd_brought_to_run_are_seen_at_the_port(
+    node: Node, more: str, lacks: str
+) -> None:
+    edited = node.file("40-office.yaml", "network:\n  ethernets:\n    enP7s7:\n      mtu: 1400\n")
+    node.makes(enP7s7=OFFICE + more)
+    (node.live / "10-netplan-enP7s7.network").write_text(OFFICE + more)
+    if not lacks:
+        node.check()
+        return
+    with pytest.raises(MergeError, match=f"{edited} gives enP7s7 {lacks}, which was never applied"):
+        node.check()
+
+
 def test_netplans_own_program_is_called_where_it_is(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     assert netplan_file.generate_argv() == ["netplan", "generate"]
     monkeypatch.setattr(netplan_file, "GENERATORS", (node.root / "none", node.etc / "01-office.yaml"))

@@ -66,7 +66,12 @@ class Node:
         made = "$3/run/systemd/network/10-netplan-enp1s0f0np0.network"
         merged = f'mkdir -p "${{3}}/run/systemd/network"; cp "$NODE/made" "{made}"'
         self.programs.answer("netplan_generate_--root-dir", do=merged)
-        self.programs.answer("systemctl_start", do=f"sh {self.undo}")
+        self.programs.answer("systemd-run", do='touch "$NODE/timer"')
+        self.programs.answer("systemctl_start", do=f'sh {self.undo}; rm -f "$NODE/timer"')
+        self.programs.answer("systemctl_stop", do='rm -f "$NODE/timer"')
+        self.programs.answer(
+            "systemctl_show", do='[ ! -e "$NODE/timer" ] || printf "active\\n\\ninactive\\n"'
+        )
         self.networkd_sets(READY)
 
     def ports(self, text: str) -> None:
@@ -88,7 +93,15 @@ class Node:
 
     def acts(self, *programs: str) -> list[str]:
         """What was asked of these programs beside looking."""
-        looks = ("ip -j", "ip -4 route show", "networkctl status", "nmcli -t", "netplan generate --root-dir")
+        looks = (
+            "systemctl is-active",
+            "systemctl show",
+            "ip -j",
+            "ip -4 route show",
+            "networkctl status",
+            "nmcli -t",
+            "netplan generate --root-dir",
+        )
         calls = [call for call in self.programs.calls if not call.startswith(looks)]
         return [call for call in calls if not programs or call.split()[0] in programs]
 
@@ -234,6 +247,60 @@ def test_a_timer_that_cannot_be_armed_leaves_everything_alone(node: Node, capsys
     assert "Failed to connect to bus" in change(capsys)["msg"]
     assert not node.file.exists()
     assert node.acts("netplan", "networkctl") == []
+
+
+def test_a_timer_that_could_not_be_armed_keeps_no_later_change_away(node: Node, capsys: Capture) -> None:
+    node.programs.answer("systemd-run", "Failed to connect to bus\n", 1)
+    change(capsys)
+    node.programs.answer("systemd-run", do='touch "$NODE/timer"')
+    answer = change(capsys)
+    assert (answer["failed"], answer["way_back"], node.clock.now < 10) == (False, "armed", True)
+
+
+def test_what_waits_without_a_timer_is_neither_kept_nor_waited_for(node: Node, capsys: Capture) -> None:
+    change(capsys)
+    (node.root / "node/timer").unlink()
+    began = node.clock.now
+    answer = run_module(rail_addresses, capsys, state="confirmed")
+    assert (answer["failed"], answer["way_back"]) == (True, "none")
+    assert not change(capsys, netplan=OLD, ports=[])["failed"]
+    assert node.clock.now - began < 10
+
+
+def test_a_timer_without_a_change_is_stopped_first(node: Node, capsys: Capture) -> None:
+    (node.root / "node/timer").touch()
+    assert not change(capsys)["failed"]
+    assert node.acts("systemctl", "systemd-run")[0] == "systemctl stop twinserve-way-back-fabric.timer"
+    assert node.acts("systemctl", "systemd-run")[1].startswith("systemd-run")
+
+
+def test_f13_an_undo_of_the_timer_itself_is_told_as_one_that_was_taken(node: Node, capsys: Capture) -> None:
+    node.networkd_sets(shown(**OFFICE, enp1s0f0np0=("", 24, 9000)))
+    gone = f'[ -e {node.undo.parent}/undone ] || sh {node.undo}; rm -f "$NODE/timer"'
+    node.programs.answer("systemctl_start", "Unit twinserve-way-back-fabric.service not found.\n", 5, do=gone)
+    text = "enp1s0f0np0 did not get 192.168.177.1/24 with MTU 9000 within 10 s; fabric file rolled back"
+    assert change(capsys)["msg"] == text
+    assert not node.file.exists()
+
+
+def test_f13_an_undo_that_does_not_come_to_its_end_is_not_told_as_one(node: Node, capsys: Capture) -> None:
+    node.networkd_sets(shown(**OFFICE, enp1s0f0np0=("", 24, 9000)))
+    node.programs.answer("systemctl_start", "Connection timed out\n", 1, do='rm -f "$NODE/timer"')
+    message = change(capsys)["msg"]
+    assert "the way back could not be taken (systemctl start" in message
+    assert "Connection timed out" in message
+
+
+@pytest.mark.parametrize(
+    ("bridge", "is_dockers"), [("docker0", True), ("br-0a1b2c3d4e5f", True), ("br-office", False)]
+)
+def test_f13_a_bridge_that_docker_takes_away_undoes_nothing(
+    node: Node, capsys: Capture, bridge: str, is_dockers: bool
+) -> None:
+    node.ports(shown(**OFFICE, enp1s0f0np0=("", 24, 1500), **{bridge: ("172.18.0.1", 16, 1500)}))
+    answer = change(capsys)
+    assert answer["failed"] == (not is_dockers)
+    assert ("172.18.0.1" in node.undo.read_text()) == (not is_dockers)
 
 
 def test_a_change_that_still_waits_is_let_go_first(node: Node, capsys: Capture) -> None:
@@ -413,3 +480,13 @@ def test_f13_absent_too_is_refused_while_others_edits_would_go_live(node: Node, 
     answer = run_module(rail_addresses, capsys, state="absent")
     assert "eno1 still has what a netplan file gave it that is no longer there" in answer["msg"]
     assert node.acts() == []
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_node_without_a_network_service_is_refused(node: Node, capsys: Capture, check: bool) -> None:
+    node.programs.answer("systemctl_is-active", "inactive\n", 3)
+    answer = change(capsys, check=check)
+    assert answer["msg"].startswith(
+        "neither NetworkManager nor systemd-networkd has the rails: start one of them"
+    )
+    assert not node.file.exists()

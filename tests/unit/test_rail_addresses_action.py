@@ -80,8 +80,8 @@ def test_f13_where_no_new_connection_comes_through_the_node_goes_back(
     assert change.told["failed"]
     assert change.told["msg"] == (
         "spark-b: its rails were being addressed (192.168.177.2/24 to enp1s0f0np0): no new connection came "
-        "through (port 22: Connection timed out); it took the change back by itself and is reachable again. "
-        "journalctl -u 'twinserve-way-back-*' there tells more; then run playbooks/fabric.yml again"
+        "through in time (port 22: Connection timed out); it took the change back by itself and is reachable "
+        "again. journalctl -u 'twinserve-way-back-*' there tells more; then run playbooks/fabric.yml again"
     )
 
 
@@ -109,4 +109,16 @@ def test_f13_a_node_that_was_restarted_meanwhile_is_said_to(monkeypatch: pytest.
     nothing = {"failed": True, "msg": "no change waits", "way_back": "none"}
     change = Changed(monkeypatch, [ARMED, nothing])
     assert "no change waits there any more" in change.told["msg"]
-    assert Changed(monkeypatch, [ARMED, {"failed": True, "msg": "no sudo"}]).told["msg"].count("no sudo") == 1
+    refused = Changed(monkeypatch, [ARMED, {"failed": True, "msg": "no sudo", "invocation": {}}])
+    assert "is reachable again, but does not say what became of it: no sudo" in refused.told["msg"]
+
+
+def test_a_module_that_was_called_wrongly_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = {"failed": True, "msg": "Unsupported parameters", "invocation": {}}
+    change = Changed(monkeypatch, [wrong])
+    assert (change.told, change.clock.now) == (wrong, 0.0)
+
+
+def test_f13_a_question_that_was_killed_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    change = Changed(monkeypatch, [ARMED, {"failed": True, "msg": "Killed"}, KEPT])
+    assert change.told == {**ARMED, "way_back": "kept"}

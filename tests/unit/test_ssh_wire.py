@@ -19,7 +19,7 @@ PLANS = [
 KNOWN = "spark-b,192.0.2.12,198.51.100.2,203.0.113.2 ssh-ed25519 HOSTB\n"
 FILES = {KNOWN_HOSTS: managed_files.fingerprint(KNOWN, "0644")}
 CONTROL = 'restrict,command="/usr/local/sbin/twinserve-control" ssh-ed25519 CONTROL twinserve-control'
-COPY = 'restrict,command="rrsync -wo /home/bob/.cache/huggingface" ssh-ed25519 COPY twinserve-copy'
+COPY = 'restrict,command="rrsync -no-lock -wo /home/bob/.cache/huggingface" ssh-ed25519 COPY twinserve-copy'
 MADE = {"control": "ssh-ed25519 CONTROL", "copy": "ssh-ed25519 COPY"}
 NEW = {"control.next": "ssh-ed25519 NEWCONTROL", "copy.next": "ssh-ed25519 NEWCOPY"}
 
@@ -49,6 +49,12 @@ def plan(head: dict[str, Any], *workers: dict[str, Any], rotate: bool = False) -
 
 def test_f19_the_head_knows_its_workers_by_every_address_that_it_may_use() -> None:
     assert plan(node("HOSTA"), node("HOSTB"))[0]["known_hosts"] == KNOWN
+
+
+def test_f19_the_head_still_knows_a_rail_that_waits_for_the_pair_to_be_stopped() -> None:
+    short = {"ports": PLANS[1]["ports"][:1], "waiting": [{"hca": "r1", "address": "203.0.113.2/24"}]}
+    entry = ssh_wire.plan([node("HOSTA"), node("HOSTB")], ALIASES, [PLANS[0], short])[0]
+    assert entry["known_hosts"] == KNOWN
 
 
 def test_f19_the_connections_that_the_head_needs() -> None:

@@ -38,7 +38,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             display.display(
                 f"    {host}: {title} already running since {since} (pid {answer['pid']}): waiting"
             )
+        self._warned: set[str] = set()
         answer = self._follow(answer, args, f"{host}: {title}", task_vars)
+        self._warn(answer, host)
         if answer["status"] == "absent":
             # Another run at the same time may have taken the end away. What follows looks at the work itself.
             display.display(
@@ -59,6 +61,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         stall = float(args.get("stall_seconds") or 900)
         while answer.get("status") == "running":
             now = time.monotonic()
+            self._warn(answer, title.partition(":")[0])
             done = (answer.get("progress") or {}).get("bytes")
             if (found := (answer.get("size"), answer.get("log"), done)) != seen:
                 seen, moved = found, now
@@ -80,6 +83,13 @@ class ActionModule(ActionBase):  # type: ignore[misc]
                 module_name="twinserve.pair.job", module_args=args, task_vars=task_vars
             )
         )
+
+    def _warn(self, answer: dict[str, Any], host: str) -> None:
+        """Show each warning of the work once, as soon as it is told."""
+        for text in (answer.get("progress") or {}).get("warnings") or []:
+            if text not in self._warned:
+                self._warned.add(text)
+                display.display(f"    {host}: warn {text}")
 
     @staticmethod
     def _progress(answer: dict[str, Any], args: dict[str, Any], seconds: float) -> str:

@@ -11,6 +11,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     bandwidth_plan,
     fabric_plan,
     images,
+    model_copy,
     model_need,
     model_transfer,
     node_faults,
@@ -88,12 +89,25 @@ def rank_inputs(
             "kernel_cache": node["kernel_cache"],
             "address": address,
             "nccl_ib_hca": own["nccl_ib_hca"],
-            "fabric_netdev": plan["ports"][0]["netdev"] if named and plan["ports"] else own["fabric_netdev"],
-            "expected_link": [_expected(port, node["devices"]) for port in plan["ports"]],
+            "fabric_netdev": link[0]["netdev"] if named and link else own["fabric_netdev"],
+            "expected_link": link,
             "dropped_rails": plan.get("dropped", []),
         }
         for node, name, address, own, plan in zip(nodes, names, addresses, settings, plans, strict=True)
+        for link in [_expected_link(plan, node)]
     ]
+
+
+def _expected_link(plan: Mapping[str, Any], node: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rails' ends as planned. What was expected before stays so for rails that wait, and where none is
+    planned: a start then waits for them a little, and tells what they lost.
+    """
+    before = list((node.get("rank_plan") or {}).get("expected_link") or [])
+    if not plan["ports"]:
+        return before
+    waiting = [end["hca"] for end in plan.get("waiting") or []]
+    planned = [_expected(port, node["devices"]) for port in plan["ports"]]
+    return [*planned, *(end for end in before if end["hca"] in waiting)]
 
 
 def _expected(port: Mapping[str, Any], devices: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -150,6 +164,6 @@ class FilterModule:
             "fetch_argv": model_transfer.fetch_argv,
             "verify_argv": model_transfer.verify_argv,
             "client_words": model_transfer.client_words,
-            "copy_argv": model_transfer.copy_argv,
-            "copy_refusals": model_transfer.copy_refusals,
+            "copy_job": model_copy.copy_job,
+            "rail_ways": model_copy.rail_ways,
         }

@@ -43,8 +43,9 @@ def settle(number: int, rails: Sequence[Rail], pair: Pair) -> list[Given]:
     given = []
     for port, address in zip(ends, addresses, strict=True):
         there = address in port.addresses and port.mtu == mtu
-        # What is only set by hand is written down where we may, and where it is ours anyway.
-        loose = not port.stays(address) and (pair.wish.mends or port.ours)
+        # What is only set by hand is written down where we may, and where it is ours anyway. Not under a
+        # running rank: a port starts anew with its file.
+        loose = not port.stays(address) and (pair.wish.mends or port.ours) and not pair.serving
         given.append(Given(address, mtu, pair.wish.only_checks or (there and not loose)))
     return given
 
@@ -52,7 +53,8 @@ def settle(number: int, rails: Sequence[Rail], pair: Pair) -> list[Given]:
 def _addresses(case: _Case) -> Sequence[str]:
     """Addresses that are there, one each; else those of a subnet that one end has; else of our own."""
     ends, wish = case.ends, case.pair.wish
-    if found := shared(ends, link_local=wish.only_checks):
+    # Link-local ones carry a rank that runs, and are replaced once none does.
+    if found := shared(ends, link_local=wish.only_checks or case.pair.serving):
         return found
     if wish.only_checks:
         raise Unfit(unshared(case.number, ends, case.pair))

@@ -15,7 +15,7 @@ from .fabric_address import Given, settle
 from .fabric_facing import choose_rails, dark_twins, usable_ports, worth_looking
 from .fabric_ports import NETPLAN_FILE, Port, Rail
 from .fabric_wish import FabricError, Pair, Unfit, Wish
-from .fabric_words import fleeting, found_end, no_carrier, not_used, over_the_lan
+from .fabric_words import NEXT, fleeting, found_end, lacking, no_carrier, not_used, over_the_lan
 from .neighbours import is_link_local
 
 __all__ = ["NETPLAN_FILE", "FabricError", "Plan", "Wish", "plan_all", "render_netplan"]
@@ -27,6 +27,7 @@ class Plan:
 
     `netplan` is the content that our file shall have, `profiles` are those that NetworkManager shall have
     (netdev, address with prefix length, mtu in bytes); None and empty when nothing is to be written there.
+    `waiting` are the ends (hca, address) of rails that are left out only while a rank runs.
     `found` are sentences on what was found and who made it; they, summary and warnings are the pair's.
     """
 
@@ -34,6 +35,7 @@ class Plan:
     ports: list[dict[str, Any]] = field(default_factory=list)
     netplan: str | None = None
     profiles: list[dict[str, Any]] = field(default_factory=list)
+    waiting: list[dict[str, str]] = field(default_factory=list)
     found: list[str] = field(default_factory=list)
     summary: str = ""
     warnings: list[str] = field(default_factory=list)
@@ -42,11 +44,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Settled:
-    """Rails that can be used, with what each end shall have, and why others cannot."""
+    """Rails that can be used, with what each end shall have; why others cannot, and those that wait."""
 
     rails: list[Rail]
     given: list[list[Given]]
     unfit: list[str]
+    waiting: list[tuple[Rail, list[Given]]]
 
 
 def plan_all(
@@ -82,8 +85,11 @@ def _plan(pair: Pair) -> list[Plan]:
 
 
 def _settle_all(rails: Sequence[Rail], pair: Pair) -> _Settled:
-    """The main rail must work; a second one that cannot is left out, unless two were asked for."""
-    settled = _Settled([], [], [])
+    """The main rail must work; a second one that cannot is left out, unless two were asked for.
+
+    One that waits is left out in any case: that the pair serves is no fault.
+    """
+    settled = _Settled([], [], [], [])
     for number, rail in enumerate(rails):
         try:
             given = settle(number, rails, pair)
@@ -95,13 +101,27 @@ def _settle_all(rails: Sequence[Rail], pair: Pair) -> _Settled:
                 raise FabricError(f"rails is 2, but only {number} can be used: {why}") from reason
             settled.unfit.append(f"{not_used(number, rail)}: {why}")
         else:
+            if pair.serving and not all(own.kept for own in given):
+                _put_off(number, rail, given, settled, pair)
+                continue
             settled.rails.append(rail)
             settled.given.append(given)
     return settled
 
 
+def _put_off(number: int, rail: Rail, given: list[Given], settled: _Settled, pair: Pair) -> None:
+    """Nothing is written under a running rank: what runs over a port ends when the port is set anew."""
+    why = lacking(rail, [(own.address, own.mtu) for own in given], pair.names)
+    if number == 0:
+        raise FabricError(f"rail 0: {why}")
+    settled.unfit.append(f"{not_used(number, rail)}: {why}")
+    settled.waiting.append((rail, given))
+
+
 def _node_plan(rank: int, settled: _Settled, pair: Pair) -> Plan:
     plan = Plan()
+    for rail, given in settled.waiting:
+        plan.waiting.append({"hca": rail[rank].hca, "address": given[rank].address})
     in_file = []
     for number, (rail, given) in enumerate(zip(settled.rails, settled.given, strict=True)):
         port, own = rail[rank], given[rank]
@@ -139,11 +159,13 @@ def _warnings(settled: _Settled, pair: Pair) -> Iterable[str]:
             yield f"rail {number} uses a link-local address that changes at reboot"
         if pair.serving and all(port.ours for port in rail) and given[0].mtu != pair.wish.mtu:
             yield (
-                f"rail {number} keeps MTU {given[0].mtu} while the pair serves: playbooks/stop.yml, then "
-                f"playbooks/fabric.yml give it fabric_mtu {pair.wish.mtu}"
+                f"rail {number} keeps MTU {given[0].mtu} while the pair serves: {NEXT} "
+                f"give it fabric_mtu {pair.wish.mtu}"
             )
         for name, port, own in zip(pair.names, rail, given, strict=True):
-            if own.kept and (text := fleeting(name, port, own.address)):
+            waits = pair.serving and (pair.wish.mends or port.ours)
+            cure = f"{NEXT} make it last" if waits else "fabric_manage: true makes it last"
+            if own.kept and (text := fleeting(name, port, own.address, cure)):
                 yield text
 
 

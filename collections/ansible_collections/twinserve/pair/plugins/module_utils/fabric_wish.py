@@ -85,7 +85,7 @@ class Pair:
 
     @property
     def serving(self) -> bool:
-        """Whether a rank runs on any of the nodes: its rails carry packets now."""
+        """Whether a rank runs on any of the nodes: its rails carry packets now, and nothing is written."""
         return any(node_runs(node, "twinserve-rank.service") for node in self.nodes)
 
     def of(self, rank: int, attribute: Sequence[str | None]) -> str | None:

@@ -1,7 +1,6 @@
-"""How model files travel: from the hub to the head, and from the head over a rail to each worker. Pure.
+"""Which model files come in, and how they travel from the hub to the head. Pure.
 
-The download runs as the user who owns the cache, by his own `hf` program or by the one in the engine image;
-the copy runs on the head with a key that can write below the worker's cache and do nothing else.
+The download runs as the user who owns the cache, by his own `hf` program or by the one in the engine image.
 """
 
 from __future__ import annotations
@@ -11,11 +10,8 @@ from string import Template
 from typing import Any
 
 from .conditions import Facts, holds
-from .ssh_client import CURE, KEYS, REFUSED, not_trusted, ssh_options
 
 LISTS = "/run/twinserve/copy"
-# AES-GCM: on CPUs with AES instructions it moves about half as much again as ssh's default cipher.
-_SSH = " ".join(["ssh", *ssh_options(f"{KEYS}/copy"), "-c", "aes128-gcm@openssh.com"])
 _PROGRAM = ("/usr/bin/python3", "-P", "-m", "twinserve.weights")
 _QUIET = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
@@ -184,29 +180,3 @@ def download_env(node: Mapping[str, Any], settings: Mapping[str, Any], token_fil
     if settings.get("hf_token_given"):
         env["HF_TOKEN_PATH"] = token_file
     return env
-
-
-def copy_argv(
-    head: Mapping[str, Any],
-    snapshot: Mapping[str, str],
-    worker: Mapping[str, Any],
-    address: str,
-    name: str,
-    options: Sequence[str],
-) -> list[str]:
-    """rsync of one snapshot's files to the worker that answers at `address`; links stay links.
-
-    Written in place, so that a file that was cut off, even by loss of power, goes on where it stopped and no
-    half file is left beside it. A side that hears nothing for five minutes ends: a dead head would else keep
-    the worker's lock on the cache. The progress in the job's log also shows that the copy moves.
-    """
-    target = f"{worker['user']['name']}@{address}:hub/"
-    words = ["rsync", "--archive", "--no-owner", "--no-group", "--inplace"]
-    words += ["--info=progress2", "--timeout=300"]
-    words += [f"--files-from={list_file(snapshot['repo'], name)}", f"--rsh={_SSH}", *options]
-    return [*words, f"{head['hf']['home']}/hub/", target]
-
-
-def copy_refusals(worker: Mapping[str, Any], address: str) -> dict[str, str]:
-    """What it means when the copy's ssh prints this: rsync's own last line tells nothing of it."""
-    return {REFUSED.pattern: f"{not_trusted(worker['user']['name'], address)}; {CURE}"}

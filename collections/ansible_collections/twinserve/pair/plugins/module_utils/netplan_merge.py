@@ -41,14 +41,15 @@ def check(content: str | None, own: Collection[str], wanted: Sequence[Mapping[st
         before = generated(others)
     except CommandError as error:
         raise MergeError(f"{_reason(error)}: mend that file first, nothing was changed") from error
+    links = read_links()
     _refuse_pending(before, now, own, others)
+    _refuse_unlike(before, links, own, others)
     if content is None:
         return
     try:
         after = generated({**others, netplan_file.FILE: content})
     except CommandError as error:
         raise MergeError(f"netplan refuses the rails' addresses: {_reason(error)}") from error
-    links = read_links()
     for port in wanted:
         _refuse_losing(port, after, str((links.get(port["netdev"]) or {}).get("mac") or ""), others)
 
@@ -113,6 +114,37 @@ def _refuse_pending(
             f"{port} still has what a netplan file gave it that is no longer there: apply that "
             "(sudo netplan apply) or put the file back, then run this again; nothing was changed"
         )
+
+
+def _refuse_unlike(
+    before: Mapping[str, str],
+    links: Mapping[str, Mapping[str, Any]],
+    own: Collection[str],
+    others: Mapping[Path, str],
+) -> None:
+    """The same, seen at the ports: any reload of systemd (a package's, say) brings such edits to /run."""
+    for name, text in before.items():
+        port = _port_of(name)
+        link = links.get(port) or {}
+        if port in own or not name.endswith(".network") or not link.get("carrier"):
+            continue
+        says = sections(text)
+        lacks = [one for one in says.get("Network", {}).get("Address", []) if not _has(link, one)]
+        lacks += [
+            f"MTU {one}" for one in says.get("Link", {}).get("MTUBytes", [])[-1:] if one != str(link["mtu"])
+        ]
+        if lacks:
+            path = _last_naming(port, others) or name
+            raise MergeError(
+                f"{path} gives {port} {', '.join(lacks)}, which was never applied and would go live with "
+                "the rails: apply it (sudo netplan apply) or take it back, then run this again; "
+                "nothing was changed"
+            )
+
+
+def _has(link: Mapping[str, Any], address: str) -> bool:
+    """Whether the port has that IPv4 address; those of IPv6 are not looked at."""
+    return ":" in address or address in link["addresses"]
 
 
 def _refuse_losing(

@@ -6,6 +6,7 @@ A state is plain data: it is kept on the node as JSON, and compared with what is
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from .shell import CommandError, run
 # What networkd and NetworkManager set on a port they take, and leave behind when they let it go.
 SYSCTLS = ("ipv6.disable_ipv6", "ipv6.accept_ra", "ipv6.addr_gen_mode")
 SYSCTL_ROOT = Path("/proc/sys/net")
+
+# Bridges that Docker makes and takes away with its networks, at any moment; nobody reaches a node by one.
+_DOCKERS = re.compile(r"docker0|br-[0-9a-f]{12}")
 
 State = dict[str, Any]
 
@@ -33,11 +37,11 @@ def read(netdevs: Collection[str]) -> State:
 
 
 def others(netdevs: Collection[str]) -> list[dict[str, Any]]:
-    """All IPv4 addresses of the other ports: `netdev`, `address` with length, words that `set` it again."""
+    """IPv4 addresses of other ports, without Docker's: `netdev`, `address` with length, words to `set` it."""
     return [
         {"netdev": name, "address": f"{info['local']}/{info['prefixlen']}", "set": address_words(info)}
         for name, link in _links().items()
-        if name not in netdevs and "LOOPBACK" not in link.get("flags", [])
+        if name not in netdevs and "LOOPBACK" not in link.get("flags", []) and not _DOCKERS.fullmatch(name)
         for info in link.get("addr_info", [])
         if info.get("family") == "inet"
     ]

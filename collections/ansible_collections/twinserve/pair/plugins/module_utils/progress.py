@@ -1,7 +1,8 @@
 """How far long work is: the rate of the last minute, the time to go, one line for people.
 
 The same five numbers are shown on the terminal and kept as JSON on the node: `bytes`, `total`, `rate` (bytes
-a second), `eta` (seconds), `updated` (seconds since the epoch). What is not known is None.
+a second), `eta` (seconds), `updated` (seconds since the epoch). What is not known is None. Work may add `how`
+(words behind the rate) and `warnings` (sentences that people must see).
 """
 
 from __future__ import annotations
@@ -80,14 +81,17 @@ def read(path: Path) -> dict[str, Any] | None:
 
 
 def line(numbers: Mapping[str, Any]) -> str:
-    """`12.3 of 176.0 GB (7%), 310 MB/s, 9 min left`, without what is not known."""
+    """`12.3 of 176.0 GB (7%), 310 MB/s, 9 min left`, without what is not known.
+
+    Behind the rate stands `how`, if the work says it: `on 2 rails`.
+    """
     done, total = int(numbers["bytes"]), numbers.get("total")
     words = [f"{done / 1e9:.1f} GB"]
     if total:
         # Never 100% before the end: what is on disk is counted in blocks.
         words = [f"{done / 1e9:.1f} of {total / 1e9:.1f} GB ({min(99, done * 100 // total)}%)"]
     if (rate := numbers.get("rate")) is not None:
-        words.append(f"{_rate(rate)}")
+        words.append(f"{_rate(rate)} {numbers.get('how', '')}".rstrip())
     if left := numbers.get("eta"):
         words.append(f"{duration(left)} left")
     return ", ".join(words)

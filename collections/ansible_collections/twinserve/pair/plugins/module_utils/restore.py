@@ -89,6 +89,9 @@ def _links(netdev: str, port: Mapping[str, Any]) -> list[Command]:
     found += [["ip", "link", "set", netdev, "up" if port["up"] else "down"]]
     # A link-local address that a service chose is chosen anew by it.
     fixed = [one for one in port["addresses"] if by_hand or not one["address"].startswith("169.254.")]
+    if fixed and port["uuid"] and not port["active"]:
+        # NetworkManager clears the port when it begins with a profile, and was told not to be waited for.
+        found += [["sleep", "1"]]
     found += [["ip", "addr", "add", *one["set"], "dev", netdev] for one in fixed]
     found += [["ip", "route", "add", *words] for words in port["routes"]]
     if by_hand and port["managed"]:

@@ -2,7 +2,8 @@
 
 Armed before the change, disarmed once the node proved to be reachable. It is systemd's, so that it goes off
 also when the session that made the change is gone. Who undoes and who confirms race for one file: only one of
-them can rename it.
+them can rename it. That file counts only as long as systemd has the timer or runs the undo: what was left
+behind by somebody who was killed must not keep later changes away.
 """
 
 from __future__ import annotations
@@ -38,10 +39,14 @@ def arm(name: str, seconds: int, commands: Sequence[Sequence[str]], about: dict[
     lines = [shlex.join(command) for command in commands]
     script = ["cd " + shlex.quote(str(place)), "mv armed undoing || exit 0", *lines, "mv undoing undone"]
     (place / "undo").write_text("\n".join(script) + "\n")
-    (place / "armed").write_text(json.dumps(about))
+    if _is_alive(name):
+        # Left by somebody who was killed before he wrote the next line; it has nothing to undo.
+        _stop_timer(name)
     timer = ["--quiet", "--collect", f"--unit={_unit(name)}", f"--on-active={seconds}"]
     exact = ["--timer-property=AccuracySec=100ms", "--service-type=oneshot"]
     run(["systemd-run", *timer, *exact, "/bin/sh", str(place / "undo")])
+    # Last, so that there is never one without a timer: a timer without this file ends at once.
+    (place / "armed").write_text(json.dumps(about))
 
 
 def make_room(name: str) -> Path:
@@ -54,14 +59,26 @@ def make_room(name: str) -> Path:
 
 
 def undo_now(name: str) -> None:
-    """Do at once, and wait for, what the timer would do. By systemd too: our session may be gone next."""
-    run(["systemctl", "start", f"{_unit(name)}.service"], timeout=_UNDO)
+    """Do at once, and wait for, what the timer would do. By systemd too: our session may be gone next.
+
+    Raises CommandError when it was not done, be it by us or by the timer itself.
+    """
+    start, why = ["systemctl", "start", f"{_unit(name)}.service"], "it did not come to its end"
+    try:
+        run(start, timeout=_UNDO)
+    except CommandError as error:
+        # So it is, too, when the timer was faster: a unit that has ended is no longer there to start.
+        why = str(error)
+    if settle(name, _UNDO) != "undone":
+        raise CommandError(why)
     _stop_timer(name)
 
 
 def claim(name: str) -> dict[str, Any] | None:
     """Keep the change: no undo can begin any more. What was armed; None when nothing was, or too late."""
     place = folder(name)
+    if state(name) != "armed":
+        return None
     try:
         (place / "armed").rename(place / "kept")
     except FileNotFoundError:
@@ -73,7 +90,11 @@ def claim(name: str) -> dict[str, Any] | None:
 
 def state(name: str) -> str:
     """`armed`, `undoing`, `undone`, or `none` when no change waits for anything."""
-    return next((one for one in ("armed", "undoing", "undone") if (folder(name) / one).exists()), "none")
+    found = _written(name)
+    if found not in ("armed", "undoing") or _is_alive(name):
+        return found
+    # An undo may have ended between our two looks.
+    return "none" if _written(name) == found else _written(name)
 
 
 def settle(name: str, seconds: float) -> str:
@@ -87,6 +108,17 @@ def settle(name: str, seconds: float) -> str:
 def clear(name: str) -> None:
     """Forget a change that is kept or undone."""
     shutil.rmtree(folder(name), ignore_errors=True)
+
+
+def _written(name: str) -> str:
+    return next((one for one in ("armed", "undoing", "undone") if (folder(name) / one).exists()), "none")
+
+
+def _is_alive(name: str) -> bool:
+    """Whether systemd has the timer, or runs what it starts (a oneshot: `activating` meanwhile)."""
+    units = [f"{_unit(name)}.timer", f"{_unit(name)}.service"]
+    said = run(["systemctl", "show", "--property=ActiveState", "--value", *units])
+    return any(state not in ("inactive", "failed") for state in said.split())
 
 
 def _stop_timer(name: str) -> None:

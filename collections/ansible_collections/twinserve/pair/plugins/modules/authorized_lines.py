@@ -45,7 +45,7 @@ EXAMPLES = r"""
     path: /home/bob/.ssh/authorized_keys
     owner: bob
     mark: twinserve-copy
-    lines: ['restrict,command="rrsync -wo /home/bob/.cache/huggingface" ssh-ed25519 AAAA twinserve-copy']
+    lines: ['restrict,command="rrsync -no-lock -wo /home/bob/.cache/huggingface" ssh-ed25519 AAAA twinserve-copy']
 """
 
 RETURN = r""" # """

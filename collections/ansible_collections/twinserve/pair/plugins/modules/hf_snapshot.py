@@ -28,6 +28,7 @@ options:
     description:
       - Manifest of the node that the files came from. Without it, the hub's own list that the download left is used,
         else what is on disk.
+      - With it the files are also written to disk for good, and dropped from the kernel's memory.
     type: dict
   list_for:
     description: Host for which a list of the snapshot's blobs and links is left below C(/run/twinserve/copy), for rsync.
@@ -79,6 +80,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import content_check, hf_cache, model_checks, shared_weights
 from ..module_utils.model_transfer import list_file
+from ..module_utils.settling import settle
 
 ARGUMENTS: dict[str, Any] = {
     "hf_home": {"type": "path", "required": True},
@@ -121,6 +123,9 @@ def main() -> None:
         names = "; ".join(wrong[:3]) or "no file at all"
         count = f"{len(wrong)} of {len(manifest['files'])} files"
         module.fail_json(msg=f"{repo}@{revision[:8]} incomplete: {count} ({names})", wrong=wrong)
+    # What is mounted from the head is on its disk, and not ours to write to.
+    if given["expected"] and not given["readable"] and not module.check_mode:
+        settle(home, snapshot)  # before the manifest says that it is whole
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     changed = not noted.is_file() or noted.read_text() != text
     if changed and not module.check_mode:
