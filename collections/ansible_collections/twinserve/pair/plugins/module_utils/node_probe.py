@@ -32,6 +32,7 @@ from . import (
 from .shell import CommandError
 
 _TOOLS = ("rsync", "netplan", "nmcli", "ip", "ping", "sudo", "docker", "ib_write_bw")
+_CONTROL_LINES = Path("/var/lib/twinserve/.ssh/authorized_keys")
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ def _identity(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
         "host_key": _host_key(),
         "public_keys": key_files.read(),
         "authorized": {
-            "control": _our_keys(Path("/var/lib/twinserve/.ssh/authorized_keys"), "twinserve-control"),
+            "control": _our_keys(_CONTROL_LINES, "twinserve-control"),
+            "image": _our_keys(_CONTROL_LINES, "twinserve-image"),
             "copy": _our_keys(Path(user.home, ".ssh/authorized_keys"), "twinserve-copy"),
         },
         "runtime": _runtime_version(),
