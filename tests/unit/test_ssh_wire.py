@@ -127,7 +127,7 @@ def test_a_reinstalled_worker_is_known_by_its_new_key_and_gets_its_lines_again()
 
 
 def test_a_head_that_was_made_anew_takes_the_earlier_ones_lines_away() -> None:
-    old = {
+    old: dict[str, Any] = {
         name: [line.replace(f"{name.upper()} t", "OLD t")]
         for name, line in zip(NAMES, (CONTROL, COPY, IMAGE), strict=True)
     }

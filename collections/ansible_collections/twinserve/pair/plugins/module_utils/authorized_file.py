@@ -1,8 +1,8 @@
 """Lines of ours in a user's `authorized_keys`: exactly those that are wanted, all else byte for byte.
 
-Ours are the lines whose comment is one of our marks. What was there before the first of them is noted in a
-record on the node, so that taking them away leaves no trace: no file where there was none, no final newline where there
-was none. A file that its user changed meanwhile keeps his changes.
+Ours are the lines whose comment is one of our marks. What was there before the first of them is
+noted in a record on the node, so that taking them away leaves no trace: no file where there was none, no
+final newline where there was none. A file that its user changed meanwhile keeps his changes.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import lost_device
+from . import gpu_choice, lost_device
 from .listeners import Listener, taken
 from .model_transfer import selected
 from .rails import rank_name
@@ -27,6 +27,7 @@ def faults(
         _docker(node),
         _architecture(node, settings, release),
         _gpu(node),
+        gpu_choice.choose(node, settings, release).fault,
         _host_key(node),
         *lost_device.faults(node),
         _owner(node),
@@ -144,7 +145,7 @@ def _disk(
 ) -> list[str | None]:
     """Needs of image and weights, added up where both are on one filesystem. In GiB, as the settings are."""
     images, cache = node["disk"].get("images"), node["disk"].get("hf_cache")
-    image_need = 0.0 if node.get("image") else float(settings["image_min_free_gib"])
+    image_need, image_why = _image_need(node, settings, release)
     model_need = _model_need((node.get("hf") or {}).get("snapshots") or {}, settings, release)
     if images and cache and images["device"] == cache["device"]:
         if image_need + model_need <= _free_gib(cache):
@@ -154,16 +155,26 @@ def _disk(
             f"together, {image_need + model_need:.0f} GiB needed"
         ]
     found: list[str | None] = []
-    for title, setting, place, need in (
-        ("image store", "image_min_free_gib", images, image_need),
-        ("model cache", "model_min_free_gib", cache, model_need),
+    for title, why, place, need in (
+        ("image store", image_why, images, image_need),
+        ("model cache", f"{model_need:.0f} GiB needed (model_min_free_gib)", cache, model_need),
     ):
         if place and need > _free_gib(place):
-            found.append(
-                f"{title} {place['path']} has {_free_gib(place):.0f} GiB free, "
-                f"{need:.0f} GiB needed ({setting})"
-            )
+            found.append(f"{title} {place['path']} has {_free_gib(place):.0f} GiB free, {why}")
     return found
+
+
+def _image_need(
+    node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]
+) -> tuple[float, str]:
+    """GiB for an image that is not there yet, and how that is said. containerd's store keeps it twice."""
+    if node.get("image"):
+        return 0.0, ""
+    need = float(settings["image_min_free_gib"])
+    if (node.get("docker") or {}).get("store") != "containerd":
+        return need, f"{need:.0f} GiB needed (image_min_free_gib)"
+    need += float(release.get("image_layers_gib", 0))
+    return need, f"about {need:.0f} GiB needed (containerd store keeps packed and unpacked layers)"
 
 
 def _model_need(
