@@ -160,6 +160,7 @@ class FilterModule:
             "rank_images": images.matching,
             "travelling_name": image_source.travelling_name,
             "image_wanted": image_source.wanted,
+            "load_argv": image_source.load_argv,
             "image_names": image_source.names,
             "image_steps": image_source.steps,
             "stream_argv": image_stream.stream_argv,
@@ -185,7 +186,7 @@ class FilterModule:
             "download_meanings": model_transfer.download_meanings,
             "fetch_argv": model_transfer.fetch_argv,
             "verify_argv": model_transfer.verify_argv,
-            "client_words": model_transfer.client_words,
+            "source_words": model_transfer.source_words,
             "copy_job": model_copy.copy_job,
             "rail_ways": model_copy.rail_ways,
         }

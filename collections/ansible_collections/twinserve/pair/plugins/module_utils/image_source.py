@@ -12,6 +12,20 @@ from typing import Any
 from .image_recipe import fingerprint, resolved
 from .images import matching
 
+# A tar has no digest of a registry: it gets our name when its label and architecture are the release's.
+_LOAD = """set -euo pipefail
+said=$(docker load --input "$1")
+loaded=$(sed -n 's/^Loaded image\\( ID\\)\\{0,1\\}: //p' <<< "$said" | head -n 1)
+test -n "$loaded" || { echo "$1 brings no image: $said"; exit 1; }
+found=$(docker image inspect --format '{{.Architecture}}' "$loaded")
+test "$found" = "$3" || { echo "$1 is an image for $found, this machine is $3"; exit 1; }
+if test -n "$5"; then
+    found=$(docker image inspect --format "{{index .Config.Labels \\"$4\\"}}" "$loaded")
+    test "$found" = "$5" || { echo "$1 has $4 $found, the release has $5"; exit 1; }
+fi
+docker tag "$loaded" "$2"
+"""
+
 
 def pinned(settings: Mapping[str, Any]) -> str:
     """The image by its digest, as it is pulled."""
@@ -83,11 +97,26 @@ def steps(
     planned = []
     for rank, (node, same) in enumerate(zip(nodes, matching(nodes), strict=True)):
         # What the head built is in no registry.
-        pull = source != "build" and not node.get("image") and not (rank > 0 and _is(head, built))
+        # What comes from a bundle comes without network: to the head from the tar, to workers from the head.
+        pull = (
+            source != "build"
+            and not settings.get("bundle")
+            and not node.get("image")
+            and not (rank > 0 and _is(head, built))
+        )
         to_come = bool(head) or (checking and bool(build))
         stream = rank > 0 and not same and to_come and not (checking and pull)
         planned.append({"pull": pull, "build": bool(build) and rank == 0, "stream": stream})
     return planned
+
+
+def load_argv(node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]) -> list[str]:
+    """Load the bundle's image and give it our name, if it is the release's: by its label and architecture."""
+    names, own = wanted(settings, release), settings["image_digest"] == release["defaults"]["image_digest"]
+    label = str(names["patches_label"] or "")
+    patches = str(release.get("image_label") or "") if label and own else ""
+    tar = f"{settings['bundle']}/image.tar"
+    return ["bash", "-c", _LOAD, "load", tar, str(names["streamed"]), node["architecture"], label, patches]
 
 
 def _is(image: Mapping[str, Any] | None, name: str | None) -> bool:
