@@ -114,7 +114,9 @@ def _hf(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
         for repo, revision in wanted.snapshots
     }
     strange = hf_cache.not_owned(home, [repo for repo, _ in wanted.snapshots], user.uid)
-    return {"home": home, "program": login_user.find_hf(user), "snapshots": states, "strange": strange}
+    # Only then it is needed.
+    program = login_user.find_hf(user, ask=not all(state["complete"] for state in states.values()))
+    return {"home": home, "program": program, "snapshots": states, "strange": strange}
 
 
 def _planned_image() -> tuple[str, ...]:
