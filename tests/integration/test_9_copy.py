@@ -20,8 +20,9 @@ REPO, REVISION = "test/large", "c" * 40
 FOLDER = "/home/nvidia/.cache/huggingface/hub/models--test--large"
 PARTIAL = "/home/nvidia/.cache/huggingface/.twinserve-partial"
 MANIFEST = f"/var/lib/twinserve/manifests/test--large@{REVISION}.json"
-COUNT, SIZE = 24, 4 << 20
-TOTAL = COUNT * SIZE
+SIZE = 4 << 20
+SIZES = [72 << 20, *[SIZE] * 18]
+TOTAL = sum(SIZES)
 COPY = ("playbooks/model.yml", "-e", f"model_id={REPO}", "-e", f"model_revision={REVISION}")
 # A verified snapshot on the head, as a download leaves it.
 MAKE = f"""
@@ -30,8 +31,8 @@ folder = pathlib.Path("{FOLDER}")
 files, digests = {{}}, {{}}
 for part in ("blobs", "snapshots/{REVISION}"):
     (folder / part).mkdir(parents=True, exist_ok=True)
-for number in range({COUNT}):
-    data = os.urandom({SIZE})
+for number, size in enumerate({SIZES}):
+    data = os.urandom(size)
     digest, name = hashlib.sha256(data).hexdigest(), f"model-{{number:05d}}.safetensors"
     (folder / "blobs" / digest).write_bytes(data)
     (folder / "snapshots/{REVISION}" / name).symlink_to(f"../../blobs/{{digest}}")
@@ -95,7 +96,7 @@ def whole(lab: Lab) -> bool:
     script = f"{hashes}; ls -d {PARTIAL} 2>/dev/null; true"
     lines = [line.split()[:2] for line in lab.root(lab.hosts[1], "sh", "-c", script).splitlines()]
     links = lab.root(lab.hosts[1], "find", "-L", f"{FOLDER}/snapshots", "-type", "f").split()
-    return len(lines) == len(links) == COUNT and all(len(set(line)) == 1 for line in lines)
+    return len(lines) == len(links) == len(SIZES) and all(len(set(line)) == 1 for line in lines)
 
 
 def wait_for(what: Callable[[], bool], seconds: float = 90) -> None:
@@ -134,14 +135,14 @@ def said(output: str) -> str:
 
 
 def test_m01_m22_the_copy_uses_both_rails_and_is_shown(large: Lab) -> None:
-    limit(large, "20mbit")
+    limit(large, "32mbit")
     before = sent(large)
 
     run = large.play(*COPY).succeeded()
 
     moved = [after - was for was, after in zip(before, sent(large), strict=True)]
     assert min(moved) > 0.3 * TOTAL and sum(moved) < 1.1 * TOTAL
-    numbers = r"0\.\d of 0\.1 GB \(\d+%\), \d\.\d MB/s on 2 rails, \d+ s left"
+    numbers = r"0\.\d of 0\.2 GB \(\d+%\), \d\.\d MB/s on 2 rails, \d+ s left"
     assert re.search(f"{large.hosts[1]}: copy of {REPO}: {numbers}", run.output), run.output
     assert whole(large)
     assert progress(large)["bytes"] == progress(large)["total"] == TOTAL
@@ -149,7 +150,7 @@ def test_m01_m22_the_copy_uses_both_rails_and_is_shown(large: Lab) -> None:
 
 
 def test_a_rail_that_is_cut_in_the_middle_leaves_the_work_to_the_other(large: Lab) -> None:
-    limit(large, "24mbit")
+    limit(large, "40mbit")
     with running(large) as play:
         wait_for(lambda: progress(large).get("bytes", 0) > TOTAL // 5)
         large.verb("cut-rail", "2")
@@ -163,7 +164,7 @@ def test_a_rail_that_is_cut_in_the_middle_leaves_the_work_to_the_other(large: La
 
 
 def test_a_second_run_goes_on_where_controller_and_job_were_killed(large: Lab) -> None:
-    limit(large, "24mbit")
+    limit(large, "40mbit")
     with running(large) as play:
         wait_for(lambda: progress(large).get("bytes", 0) > TOTAL // 3)
         os.killpg(play.pid, signal.SIGKILL)
@@ -182,7 +183,7 @@ def test_a_second_run_goes_on_where_controller_and_job_were_killed(large: Lab) -
 
 
 def test_a_killed_controller_alone_stops_nothing_and_the_next_run_attaches(large: Lab) -> None:
-    limit(large, "24mbit")
+    limit(large, "40mbit")
     with running(large) as play:
         wait_for(lambda: progress(large).get("bytes", 0) > TOTAL // 5)
         os.killpg(play.pid, signal.SIGKILL)
@@ -194,7 +195,7 @@ def test_a_killed_controller_alone_stops_nothing_and_the_next_run_attaches(large
 
 
 def test_the_workers_power_goes_in_the_middle(large: Lab) -> None:
-    limit(large, "24mbit")
+    limit(large, "40mbit")
     with running(large) as play:
         wait_for(lambda: progress(large).get("bytes", 0) > TOTAL // 3)
         large.root(large.hosts[1], "sync")
@@ -215,7 +216,9 @@ def test_the_workers_power_goes_in_the_middle(large: Lab) -> None:
 def test_m06_a_flipped_byte_is_found_and_a_truncated_blob_is_mended(large: Lab) -> None:
     worker = large.hosts[1]
     large.play(*COPY).succeeded()
-    first, second = large.root(worker, "sh", "-c", f"ls {FOLDER}/blobs/* | head -2").split()
+    first, second = large.root(
+        worker, "sh", "-c", f"find {FOLDER}/blobs -size -5M -type f | sort | head -2"
+    ).split()
     large.root(worker, "sh", "-c", f"printf x | dd of={first} bs=1 seek=1000000 conv=notrunc")
 
     run = large.play(*COPY, "-e", "model_verify=sha256").refused()

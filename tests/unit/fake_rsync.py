@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 WORKER = Path(os.environ["WORKER"])
+RELATIVE = "RELATIVE" in os.environ
 LOST = "ssh: connect to host {} port 22: No route to host"
 
 
@@ -29,14 +30,16 @@ def item(source: Path, target: Path, name: str) -> str:
     return "" if target.stat().st_size == source.stat().st_size else f"<f.s....... {name}"
 
 
-def push(source: Path, target: Path, partial: Path, address: str) -> bool:
+def push(source: Path, target: Path, partial: str, address: str) -> bool:
     """Whether all of the file came over."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_symlink():
         target.unlink(missing_ok=True)
         target.symlink_to(source.readlink())
         return True
-    data, growing = source.read_bytes(), partial / source.name
+    # Some rrsync take the folder for one beside each file.
+    beside = target.parent / partial.strip("/")
+    data, growing = source.read_bytes(), (beside if RELATIVE else Path(f"{WORKER}{partial}")) / source.name
     if not growing.exists():
         growing = target.with_name(f".{target.name}.Zuf4Ll")
     had = growing.stat().st_size if growing.exists() else 0
@@ -61,9 +64,9 @@ def main(argv: list[str]) -> int:
     if (WORKER.parent / f"dead-{address}").exists():
         return broken(address)
     if "--ignore-existing" in argv:
-        for one in source.iterdir():
-            (WORKER / inside).mkdir(exist_ok=True)
-            (WORKER / inside / one.name).touch()
+        for one in (path.relative_to(source) for path in source.rglob("*") if path.is_file()):
+            (WORKER / inside / one).parent.mkdir(parents=True, exist_ok=True)
+            (WORKER / inside / one).touch()
         return 0
     (given,) = [word for word in argv if word.startswith("--partial-dir=")] or ["--partial-dir=/none"]
     moved = 0
@@ -74,7 +77,7 @@ def main(argv: list[str]) -> int:
         if "--dry-run" in argv:
             print(line)
             continue
-        if not push(here, there, Path(f"{WORKER}{given.partition('=')[2]}"), address):
+        if not push(here, there, given.partition("=")[2], address):
             return broken(address)
         moved += here.stat().st_size
         print(f"\r{moved:>15}  50%    1.00MB/s    0:00:01", end="")

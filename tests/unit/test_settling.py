@@ -39,11 +39,17 @@ def test_leftovers_of_whole_files_go_and_those_of_others_stay(home: Path) -> Non
     whole = (snapshot / "config.json").resolve().name
     for name in (whole, "of another copy"):
         (partial / name).write_text("half")
+    beside = (snapshot / "config.json").resolve().parent / PARTIAL
+    beside.mkdir()
+    (beside / whole).touch()
     settle(str(home), snapshot)
     assert [path.name for path in partial.iterdir()] == ["of another copy"]
+    assert not beside.exists()
+    begun = (snapshot / "config.json").resolve().with_name(f".{whole}.Zuf4Ll")
+    begun.write_text("half")
     (partial / "of another copy").unlink()
     settle(str(home), snapshot)
-    assert not partial.exists()
+    assert not partial.exists() and not begun.exists()
 
 
 def test_a_file_is_dropped_from_memory_and_can_be_read(tmp_path: Path) -> None:

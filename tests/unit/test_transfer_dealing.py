@@ -14,6 +14,13 @@ def files(*sizes: int) -> list[File]:
     return [File(f"f{number}", size) for number, size in enumerate(sizes)]
 
 
+def filled(given: list[File], streams: int) -> Queue:
+    """A queue to which nothing will be added."""
+    queue = Queue(given, streams)
+    queue.complete({one.name for one in given}, ())
+    return queue
+
+
 def drain(queue: Queue) -> list[Batch]:
     found = []
     while batch := queue.take():
@@ -24,7 +31,7 @@ def drain(queue: Queue) -> list[Batch]:
 
 def finish_times(sizes: list[int], speeds: list[float]) -> list[float]:
     """When each stream has nothing more to do, if stream n moves speeds[n] bytes a second."""
-    queue = Queue(files(*sizes), len(speeds))
+    queue = filled(files(*sizes), len(speeds))
     ready, ends = [(0.0, number) for number in range(len(speeds))], [0.0] * len(speeds)
     while ready:
         now, number = heapq.heappop(ready)
@@ -61,19 +68,36 @@ def test_streams_end_together_whatever_their_speed(speeds: list[float], waste: f
 
 
 def test_what_is_given_back_is_taken_by_the_next() -> None:
-    queue = Queue(files(100 * MIB, 50 * MIB), 2)
+    queue = filled(files(100 * MIB, 50 * MIB), 2)
     lost = queue.take()
     assert lost and lost.names == ("f0",)
     queue.give_back(lost)
-    assert queue.waiting == 150 * MIB
+    assert queue.waiting == queue.left == 150 * MIB
     assert [batch.names for batch in drain(queue)] == [("f0",), ("f1",)]
     assert queue.over
 
 
 def test_it_is_over_only_when_everything_has_arrived() -> None:
-    queue = Queue(files(1), 1)
+    queue = filled(files(1), 1)
     batch = queue.take()
     assert batch and queue.take() is None and not queue.over
     queue.finish(batch)
     assert queue.over
-    assert Queue([], 2).over
+    assert filled([], 2).over
+
+
+def test_what_is_there_is_left_out_as_soon_as_it_is_known() -> None:
+    queue = Queue(files(100 * MIB, 50 * MIB, 40 * MIB), 4)
+    batch = queue.take()
+    assert batch and batch.names == ("f0",)
+    queue.complete({"f0", "f2"}, [File("large", 900 * MIB)])
+    assert queue.left == (100 + 40 + 900) * MIB
+    assert not queue.over
+    queue.finish(batch)
+    assert [batch.names for batch in drain(queue)] == [("large",), ("f2",)]
+    assert queue.over
+
+
+def test_more_may_come_until_all_is_known() -> None:
+    queue = Queue([], 1)
+    assert not queue.over and queue.take() is None

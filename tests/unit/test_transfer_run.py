@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import content_check, hf_cache, progress
-from ansible_collections.twinserve.pair.plugins.module_utils.transfer import streams, words
+from ansible_collections.twinserve.pair.plugins.module_utils.transfer import run, streams, words
 from ansible_collections.twinserve.pair.plugins.module_utils.transfer.__main__ import main
 from ansible_collections.twinserve.pair.plugins.module_utils.transfer.plan import PlanError, Way, load, parse
 from ansible_collections.twinserve.pair.plugins.module_utils.transfer.run import streams_for
@@ -120,17 +120,23 @@ def test_only_what_is_missing_or_damaged_is_sent(nodes: Nodes) -> None:
 
 
 def test_a_rail_cut_in_the_middle_leaves_the_work_to_the_other(
-    nodes: Nodes, capsys: pytest.CaptureFixture[str]
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(run, "_LARGE", 1)
     nodes.mark("cut", TWIN)
     assert nodes.copy() == 0
     assert nodes.arrived() == FILES
-    assert not list((nodes.worker / words.PARTIAL).iterdir())
+    assert (nodes.worker / words.PARTIAL).is_dir()
+    assert not [path for path in nodes.worker.rglob("*.Zuf4Ll")], "each grew where room was made"
 
 
+@pytest.mark.parametrize("relative", [False, True])
 def test_the_second_run_goes_on_where_the_first_was_cut(
-    nodes: Nodes, capsys: pytest.CaptureFixture[str]
+    nodes: Nodes, relative: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(run, "_LARGE", 1)
+    if relative:
+        monkeypatch.setenv("RELATIVE", "1")
     nodes.write(rails=[{"address": MAIN}])
     nodes.mark("cut", MAIN)
     assert nodes.copy() == 1
@@ -139,7 +145,7 @@ def test_the_second_run_goes_on_where_the_first_was_cut(
         "run it again to go on"
     )
     assert nodes.arrived() == {}, "links come last: nothing looks whole"
-    half = next(path for path in (nodes.worker / words.PARTIAL).iterdir() if path.stat().st_size)
+    half = next(path for path in nodes.worker.rglob(f"{words.PARTIAL}/*") if path.stat().st_size)
     had = half.stat().st_size
     (nodes.top / f"dead-{MAIN}").unlink()
     assert nodes.copy() == 0

@@ -15,10 +15,13 @@ def settle(hf_home: str, snapshot: Path) -> None:
     Files that are partial under the name of one that is whole are of a stream that broke.
     """
     payloads = {path.resolve() for _, path in hf_cache.walk(snapshot)}
-    leftovers = Path(hf_home, PARTIAL)
+    folders = {Path(hf_home, PARTIAL), *(path.parent / PARTIAL for path in payloads)}
     for path in sorted(payloads):
         page_cache.settle(path)
-        (leftovers / path.name).unlink(missing_ok=True)
-    # Not empty: another copy is under way. Not there: nothing was.
-    with contextlib.suppress(OSError):
-        leftovers.rmdir()
+        begun = path.parent.glob(f".{path.name}.??????")  # rsync's own name for it
+        for leftover in (*(folder / path.name for folder in folders), *begun):
+            leftover.unlink(missing_ok=True)
+    for folder in folders:
+        # Not empty: another copy is under way. Not there: nothing was.
+        with contextlib.suppress(OSError):
+            folder.rmdir()

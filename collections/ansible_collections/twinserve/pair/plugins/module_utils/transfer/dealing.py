@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 # A batch is one call of rsync. The share of what is left shrinks with it, so that all streams end together;
@@ -38,17 +38,32 @@ class Batch:
 
 
 class Queue:
-    """Every file is with one stream at most, and is out until it has arrived."""
+    """Every file is with one stream at most, and is out until it has arrived.
+
+    It begins with files that may be sent before it is known what is missing; `complete` tells the rest.
+    """
 
     def __init__(self, files: Iterable[File], streams: int) -> None:
         self._waiting = sorted(files, key=_order)
         self._streams = max(1, streams)
         self._out: set[Batch] = set()
+        self._complete = False
+
+    def complete(self, lacking: Container[str], more: Iterable[File]) -> None:
+        """Leave out what waits and is not `lacking`, and add `more`; nothing else will come."""
+        known = [one for one in self._waiting if one.name in lacking]
+        self._waiting = sorted([*known, *more], key=_order)
+        self._complete = True
 
     @property
     def over(self) -> bool:
         """Whether everything has arrived."""
-        return not self._waiting and not self._out
+        return self._complete and not self._waiting and not self._out
+
+    @property
+    def left(self) -> int:
+        """Bytes that have not arrived."""
+        return self.waiting + sum(batch.size for batch in self._out)
 
     @property
     def waiting(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from .. import page_cache, progress
@@ -17,6 +17,9 @@ from .programs import Programs
 from .streams import CopyError, Counted, Streams
 
 _EVERY = 1.0  # seconds between two reports
+# Bytes from which a file gets an empty one to grow in (see `words.make_room`); a smaller one that was cut off
+# is sent again.
+_LARGE = 64 << 20
 _SPAN = 15.0  # seconds over which the rate is taken: a rail that is lost shows soon
 
 
@@ -31,19 +34,32 @@ class Copy:
     def run(self) -> None:
         """Copy all that is missing. Raises CopyError or PlanError."""
         began, wanted = time.monotonic(), load(self._plan)
-        ways, lacks = self._look(wanted)
+        streams = self._streams(wanted, self._plan.rails)
+        streams.start()
+        try:
+            way, lacks = self._look(wanted)
+        except CopyError as error:
+            raise CopyError(streams.hopeless or str(error)) from error
+        if way is self._plan.lan:
+            streams = self._streams(wanted, [way])
+            streams.start()
         files = [one for one in wanted.payloads if one.name in lacks.files]
-        if files:
-            self._make_room(ways[0], [one for one in files if one.name in lacks.new])
-            ways, summary = self._send(wanted, files, ways, began)
-        else:
-            summary = "nothing to copy: every file is there"
+        large = [one for one in files if one.size >= _LARGE]
+        self._make_room(way, [one for one in large if one.name in lacks.new])
+        streams.complete(lacks.files, large)
+        self._follow(streams, sum(one.size for one in wanted.payloads))
         if lacks.links or lacks.files.intersection(wanted.last):
-            self._finish(ways, wanted.last)
-        self._tell(summary)
+            self._finish(streams.alive(), wanted.last)
+        self._tell(_summary(streams.moved(), time.monotonic() - began))
 
-    def _look(self, wanted: Load) -> tuple[list[Way], said.Lacking]:
-        """What is missing, asked over the first rail that answers, or over the LAN; and the ways to use."""
+    def _streams(self, wanted: Load, ways: Sequence[Way]) -> Streams:
+        """Streams that begin at once with what is not large: rsync itself leaves out what is there."""
+        each = self._plan.streams or streams_for(os.cpu_count() or 1, len(ways))
+        small = [one for one in wanted.payloads if one.size < _LARGE]
+        return Streams(Queue(small, each * len(ways)), ways, each, self)
+
+    def _look(self, wanted: Load) -> tuple[Way, said.Lacking]:
+        """What is missing, asked over the first rail that answers, or over the LAN; and which it was."""
         plan, faults = self._plan, []
         names = [*(one.name for one in wanted.payloads), *wanted.last]
         for way in [*plan.rails, *([plan.lan] if plan.lan else [])]:
@@ -54,42 +70,33 @@ class Copy:
                 if way is plan.lan:
                     failed = " and ".join(one.address for one in plan.rails)
                     self._warn(f"copying over the LAN ({way.address}): ssh to {failed} failed")
-                    return [way], said.lacking(lines)
-                return [way, *(one for one in plan.rails if one is not way)], said.lacking(lines)
+                return way, said.lacking(lines)
             if fault.hopeless:
                 raise CopyError(fault.text)
             faults.append(f"{way.address}: {fault.text}")
         raise CopyError(f"head does not reach {plan.worker} by ssh ({'; '.join(faults) or 'no rail'})")
 
-    def _make_room(self, way: Way, files: Iterable[File]) -> None:
+    def _make_room(self, way: Way, files: Sequence[File]) -> None:
+        if not files:
+            return
         with tempfile.TemporaryDirectory(prefix="twinserve-") as folder:
-            for one in files:
-                Path(folder, Path(one.name).name).touch(mode=0o600)
+            for room in (Path(folder, room) for one in files for room in words.rooms(self._plan, one.name)):
+                room.parent.mkdir(parents=True, exist_ok=True)
+                room.touch(mode=0o600)
+            Path(folder).chmod(0o755)  # folders that are new on the worker are made like these
             argv = words.make_room(self._plan, way, folder)
             result = self._programs.run(argv, (), lambda _: None)
         # A rail that breaks just now is left to the streams to find out.
         if (fault := said.fault(result, self._plan.user, way.address)) and fault.hopeless:
             raise CopyError(fault.text)
 
-    def _send(
-        self, wanted: Load, files: Sequence[File], ways: Sequence[Way], began: float
-    ) -> tuple[list[Way], str]:
-        """All payloads over all rails; returns the rails that are left, and what was done."""
-        each = self._plan.streams or streams_for(os.cpu_count() or 1, len(ways))
-        queue = Queue(files, each * len(ways))
-        streams = Streams(queue, ways, each, self)
-        total = sum(one.size for one in wanted.payloads)
-        there = total - sum(one.size for one in files)
-        streams.start()
+    def _follow(self, streams: Streams, total: int) -> None:
+        """Report until everything has arrived."""
         try:
             while not streams.wait(_EVERY):
-                self._report(streams, there, total)
+                self._report(streams, total)
         finally:
-            self._report(streams, there, total)
-        by_rail = ", ".join(f"{address} {_size(moved)}" for address, moved in streams.moved().items())
-        sent, seconds = total - there, time.monotonic() - began
-        rate = _size(int(sent / seconds))
-        return streams.alive(), f"copied {_size(sent)} in {seconds:.0f} s, {rate}/s ({by_rail})"
+            self._report(streams, total)
 
     def answers(self, way: Way) -> said.Fault | None:
         """Whether ssh answers there: the key's own refusal of any command but rsync's is an answer."""
@@ -124,12 +131,12 @@ class Copy:
                 return
         raise CopyError(fault.text if fault else "no rail is left")
 
-    def _report(self, streams: Streams, there: int, total: int) -> None:
+    def _report(self, streams: Streams, total: int) -> None:
         count = streams.count()
         for text in count.warnings:
             if text not in self._warnings:
                 self._warn(text)
-        self._meter.add(time.monotonic(), there + count.done)
+        self._meter.add(time.monotonic(), total - count.left)
         how = f"on {count.rails} rail{'' if count.rails == 1 else 's'}"
         numbers = self._meter.numbers(total, time.time())
         progress.note({**numbers, "how": how, "warnings": self._warnings})
@@ -142,6 +149,14 @@ class Copy:
 def streams_for(cores: int, rails: int) -> int:
     """Streams for each rail: two, so that one moves while the other starts; more where cores are idle."""
     return min(4, max(2, cores // (4 * rails)))
+
+
+def _summary(moved: Mapping[str, int], seconds: float) -> str:
+    size = sum(moved.values())
+    if not size:
+        return "nothing to copy: every file is there"
+    by_rail = ", ".join(f"{address} {_size(one)}" for address, one in moved.items())
+    return f"copied {_size(size)} in {seconds:.0f} s, {_size(int(size / seconds))}/s ({by_rail})"
 
 
 def _size(count: int) -> str:

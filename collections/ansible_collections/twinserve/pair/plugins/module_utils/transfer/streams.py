@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from .dealing import Batch, Queue
+from .dealing import Batch, File, Queue
 from .plan import Way
 from .said import Fault
 
@@ -36,7 +36,7 @@ class CopyError(RuntimeError):
 
 @dataclass
 class _Rail:
-    """A rail with its streams that still run, and the bytes of batches that it brought over."""
+    """A rail with its streams that still run, and the bytes that it brought over."""
 
     way: Way
     streams: int
@@ -46,9 +46,9 @@ class _Rail:
 
 @dataclass
 class Count:
-    """Where all streams together are: bytes that arrived, and rails in use."""
+    """Where all streams together are: bytes that are still to come, and rails in use."""
 
-    done: int
+    left: int
     rails: int
     warnings: list[str] = field(default_factory=list)
 
@@ -64,6 +64,7 @@ class Streams:
         self._moving: dict[Batch, int] = {}
         self._warnings: list[str] = []
         self._error = ""
+        self.hopeless = ""  # why no rail at all could do it
         self._threads = [
             threading.Thread(target=self._stream, args=(rail,), daemon=True)
             for _ in range(each)
@@ -74,6 +75,12 @@ class Streams:
         """Begin."""
         for thread in self._threads:
             thread.start()
+
+    def complete(self, lacking: Container[str], more: Iterable[File]) -> None:
+        """Tell what is missing: of what waits only that, and `more`."""
+        with self._changed:
+            self._queue.complete(lacking, more)
+            self._changed.notify_all()
 
     def wait(self, seconds: float) -> bool:
         """Whether all has arrived, after `seconds` at the latest. Raises CopyError when it never will.
@@ -89,8 +96,8 @@ class Streams:
     def count(self) -> Count:
         """Where they are now."""
         with self._changed:
-            done = sum(rail.moved for rail in self._rails) + sum(self._moving.values())
-            return Count(done, sum(rail.streams > 0 for rail in self._rails), list(self._warnings))
+            left = self._queue.left - sum(self._moving.values())
+            return Count(left, sum(rail.streams > 0 for rail in self._rails), list(self._warnings))
 
     def moved(self) -> dict[str, int]:
         """Bytes that each rail brought over, by address."""
@@ -137,16 +144,19 @@ class Streams:
 
     def _settle(self, rail: _Rail, batch: Batch, fault: Fault | None) -> None:
         with self._changed:
-            self._moving.pop(batch, None)
+            # Not the batch's size: rsync leaves out what is there already.
+            moved = self._moving.pop(batch, 0)
             if not fault:
                 self._queue.finish(batch)
-                rail.moved += batch.size
+                rail.moved += moved
                 if self._queue.over:
                     self._stopped.set()
             else:
                 self._queue.give_back(batch)
                 if fault.hopeless:
-                    self._stop(fault.text)
+                    self._error = self.hopeless = self._error or fault.text
+                    self._stopped.set()
+                    self._carrier.halt()
             self._changed.notify_all()
 
     def _lost(self, rail: _Rail) -> None:
@@ -158,13 +168,6 @@ class Streams:
                 going_on = f"going on over {' and '.join(others)}"
                 self._warnings.append(f"rail to {rail.way.address} is lost ({rail.fault}): {going_on}")
             elif not others:
-                self._stop(
-                    f"the last rail, to {rail.way.address}, is lost: {rail.fault}; run it again to go on"
-                )
+                last = f"the last rail, to {rail.way.address}, is lost: {rail.fault}"
+                self._error = self._error or f"{last}; run it again to go on"
             self._changed.notify_all()
-
-    def _stop(self, error: str) -> None:
-        if not self._error:
-            self._error = error
-            self._stopped.set()
-            self._carrier.halt()

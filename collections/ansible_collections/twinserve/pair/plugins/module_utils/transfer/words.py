@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from ..ssh_client import ssh_options
 from .plan import Plan, Way
 
-# One folder for all files that are not whole yet, below the root of the worker's cache, which is all that the
-# copy's key can write. Given from the root: newer rrsync takes every path for one from there.
+# The folder for files that are not whole yet. Given from the root of the worker's cache, which is all that the
+# copy's key can write: newer rrsync takes every path for one from there, some older ones for one beside a file.
 PARTIAL = ".twinserve-partial"
 # With AES instructions it moves about half as much again as ssh's default cipher.
 _CIPHER = "aes128-gcm@openssh.com"
@@ -40,14 +41,20 @@ def look(plan: Plan, way: Way) -> list[str]:
 
 
 def make_room(plan: Plan, way: Way, folder: str) -> list[str]:
-    """Lay down empty files where new ones grow, keeping what is there.
+    """Lay down the empty files of `folder` where new ones will grow, keeping what is there.
 
     rsync goes on in such a file in place. Without it, it would write to one with a random name, which is lost
     and left behind when the worker loses power.
     """
     shell = f"--rsh={' '.join(ssh(plan, way))}"
     words = ["rsync", "--recursive", "--ignore-existing", f"--timeout={_TIMEOUT}", shell]
-    return [*words, f"{folder}/", f"{plan.user}@{way.address}:{PARTIAL}/"]
+    return [*words, f"{folder}/", f"{plan.user}@{way.address}:./"]
+
+
+def rooms(plan: Plan, name: str) -> tuple[str, str]:
+    """Where a file may grow, from the root of the cache: what the worker's rrsync makes of it decides."""
+    place = PurePath(plan.target, name)
+    return f"{PARTIAL}/{place.name}", f"{place.parent}/{PARTIAL}/{place.name}"
 
 
 def send(plan: Plan, way: Way) -> list[str]:
