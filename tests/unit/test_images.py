@@ -66,8 +66,8 @@ def node(**changes: Any) -> dict[str, Any]:
     return {"image": image, "images": [image]}
 
 
-def faults(*nodes: dict[str, Any], absent_is_right: bool = False) -> list[str]:
-    return image_faults(nodes, ["spark-a", "spark-b"], "engine:v1", "tf.patches", absent_is_right)
+def faults(*nodes: dict[str, Any], to_come: bool = False) -> list[str]:
+    return image_faults(nodes, ["spark-a", "spark-b"], "engine:v1", "tf.patches", to_come)
 
 
 def test_c01_two_stores_of_one_image_are_no_fault() -> None:
@@ -101,6 +101,7 @@ def test_c20_an_older_image_behind_the_name_is_told_with_what_is_in_it(
         for number, text in enumerate(patches)
     )
     assert faults(head, worker) == [f"{said}; run with -e prepare=auto to replace it"]
+    assert faults(head, worker, to_come=True) == [], "a run would replace it"
     assert matching([head, worker])[1] is None
 
 
@@ -113,13 +114,11 @@ def test_a_worker_runs_what_is_the_heads_by_whatever_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("absent_is_right", "said"),
+    ("to_come", "said"),
     [(True, []), (False, ["spark-b does not have engine:v1: run with -e prepare=auto"])],
 )
-def test_an_absent_image_is_a_fault_only_when_it_should_be_there(
-    absent_is_right: bool, said: list[str]
-) -> None:
-    assert faults(node(), {"image": None, "images": []}, absent_is_right=absent_is_right) == said
+def test_an_absent_image_is_a_fault_only_when_it_should_be_there(to_come: bool, said: list[str]) -> None:
+    assert faults(node(), {"image": None, "images": []}, to_come=to_come) == said
 
 
 @pytest.mark.parametrize(
