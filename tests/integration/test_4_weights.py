@@ -115,3 +115,42 @@ def test_m19_nfs_is_refused_where_the_nodes_lack_it(lab: Lab, converged: Play) -
     said = " ".join(run.output.split())
     assert f"{lab.hosts[1]}: cannot mount NFS: apt install nfs-common" in said
     assert f"{lab.hosts[0]}: has no NFS server: apt install nfs-kernel-server" in said
+
+
+def forget_everything(lab: Lab) -> None:
+    """Neither image nor weights on any node; the pair is stopped."""
+    lab.play("playbooks/stop.yml").succeeded()
+    for host in lab.hosts:
+        lab.root(host, "sh", "-c", "docker images --quiet | sort -u | xargs -r docker rmi --force")
+        lab.root(host, "sh", "-c", f"rm -rf {HUB} /var/lib/twinserve/manifests")
+
+
+def test_image_and_weights_come_from_a_disk_without_network(lab: Lab, converged: Play) -> None:
+    head = lab.hosts[0]
+    image = lab.inspect(head)["Config"]["Image"]
+    lab.root(head, "cp", "-a", HUB.removesuffix("/hub"), "/srv/bundle")
+    lab.root(head, "docker", "tag", image, "engine:bundle")
+    lab.root(head, "docker", "save", "--output", "/srv/bundle/image.tar", "engine:bundle")
+    forget_everything(lab)
+
+    run = lab.play(
+        "site.yml",
+        "-e",
+        "bundle=/srv/bundle",
+        "-e",
+        "hf_endpoint=http://127.0.0.1:9",
+        "-e",
+        "model_verify=sha256",
+    ).succeeded()
+
+    assert f"{head} takes weights from /srv/bundle into /home/nvidia/.cache/huggingface" in " ".join(
+        run.output.split()
+    )
+    assert "OK" in lab.chat("Reply with OK.")
+    assert {lab.inspect(host)["Config"]["Image"].partition(":")[0] for host in lab.hosts} == {
+        "localhost/twinserve/tensorfold"
+    }
+    lab.root(head, "rm", "-rf", "/srv/bundle")
+    forget_everything(lab)
+    lab.play("site.yml").succeeded()
+    assert lab.play("site.yml").succeeded().changed == 0

@@ -127,7 +127,7 @@ def test_absent_is_refused_while_the_pair_is_started(back: Lab) -> None:
             "99-office.yaml",
             "network:\n  version: 2\n  ethernets:\n    eth9:\n      addresses: [10.0.0.1]\n",
             "/etc/netplan/99-office.yaml:5:18: Error in network definition: address '10.0.0.1' is missing "
-            "/prefixlength: mend that file first, nothing was changed",
+            "/prefixlength: mend that file first, no address was changed",
         ),
     ],
     ids=["unapplied", "invalid"],

@@ -154,6 +154,18 @@ def test_m17_a_whole_snapshot_needs_no_hub(
     assert ask(capsys, url(hub), home)["lists"] == answer["lists"]
 
 
+def test_with_a_bundle_the_hub_is_not_asked(
+    hub: Hub, capsys: pytest.CaptureFixture[str], home: Path, tmp_path: Path
+) -> None:
+    snapshot = fill(tmp_path / "disk")
+    answer = ask(capsys, url(hub), home, bundle=str(tmp_path / "disk"))
+    assert (answer["fault"], answer["silent"], hub.asked) == ("", [], [])
+    assert sum(answer["lists"][f"{REPO}@{REVISION}"].values()) == sum(len(data) for data in FILES.values())
+    (snapshot / "config.json").resolve().unlink()
+    answer = ask(capsys, url(hub), home, bundle=str(tmp_path / "disk"))
+    assert answer["fault"] == f"bundle {tmp_path}/disk lacks 1 files of {REPO}@{REVISION} (config.json)"
+
+
 def test_m04_the_hubs_list_is_read_to_its_last_page(
     hub: Hub, capsys: pytest.CaptureFixture[str], home: Path
 ) -> None:

@@ -41,14 +41,14 @@ def node(image: bool, state: dict[str, Any]) -> dict[str, Any]:
             False,
             {},
             {},
-            "spark-b needs: image up to 35 GB; weights up to 193.3 GB into /home/bob/hf "
+            "spark-b needs: image up to 38 GB; weights up to 193.3 GB into /home/bob/hf "
             "(500.0 GB free in /var/lib/docker, 700.5 GB free in /home)",
         ),
         (
             False,
             {"complete": True},
             {},
-            "spark-b needs: image up to 35 GB (500.0 GB free in /var/lib/docker)",
+            "spark-b needs: image up to 38 GB (500.0 GB free in /var/lib/docker)",
         ),
     ],
 )

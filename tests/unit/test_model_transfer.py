@@ -11,13 +11,13 @@ import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import model_transfer
 from ansible_collections.twinserve.pair.plugins.module_utils.model_transfer import (
     checks,
-    client_words,
     download_argv,
     download_env,
     download_meanings,
     fetch_argv,
     lacking_words,
     missing,
+    source_words,
     verify_argv,
     wanted,
 )
@@ -79,8 +79,18 @@ def test_m16_without_it_the_images_program_does_as_that_user() -> None:
 
 
 def test_m16_which_program_it_is_is_told() -> None:
-    assert client_words(node("/home/bob/.local/bin/hf"), IMAGE) == "/home/bob/.local/bin/hf as bob"
-    assert client_words(node(), IMAGE) == f"the hf program of {IMAGE} as bob"
+    home = "into /home/bob/.cache/huggingface"
+    own = source_words(node("/home/bob/.local/bin/hf"), IMAGE, None)
+    assert own == f"downloads with /home/bob/.local/bin/hf as bob {home}"
+    assert source_words(node(), IMAGE, None) == f"downloads with the hf program of {IMAGE} as bob {home}"
+    assert source_words(node(), IMAGE, "/mnt/disk") == f"takes weights from /mnt/disk {home}"
+
+
+def test_with_a_bundle_nothing_is_downloaded() -> None:
+    argv = fetch_argv(node(), MODEL, ["hf"], {"bundle": "/mnt/disk", "download_stall_s": 300})
+    parsed = parse(argv[4:])
+    assert (parsed.verb, parsed.bundle, parsed.user) == ("take", "/mnt/disk", "bob")
+    assert "hf" not in argv
 
 
 @pytest.mark.parametrize("program", ["/usr/bin/hf", None])

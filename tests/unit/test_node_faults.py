@@ -22,6 +22,7 @@ MODEL, DRAFTER = "o/model@1", "o/drafter@2"
 RELEASE = {
     "architecture": "arm64",
     "memory": {"available_gib": 110},
+    "image_layers_gib": 25,
     "snapshots": [
         {"repo": "o/model", "revision": "1", "disk_gib": "${model_min_free_gib}"},
         {"repo": "o/drafter", "revision": "2", "disk_gib": 3},
@@ -103,7 +104,7 @@ def test_a_sound_node_has_no_fault() -> None:
             "no GPU: nvidia-smi is not installed",
         ),
         ({"gpu": {"names": []}}, "no GPU: nvidia-smi lists no GPU"),
-        ({"host_key": None}, "sshd has no ed25519 host key: run ssh-keygen -A"),
+        ({"host_key": None}, "sshd has no host key: run ssh-keygen -A"),
         (
             {"network": None, "errors": {"network": "ip is not installed"}},
             "the network cannot be read: ip is",
@@ -180,6 +181,14 @@ def test_l15_a_pair_that_serves_has_its_memory(state: str) -> None:
             ["image store /var/lib/containerd has 12 GiB free, 35 GiB needed (image_min_free_gib)"],
         ),
         ({"image": None, "disk": free(35, 500)}, []),
+        (
+            {"image": None, "disk": free(12, 500), "docker": {"store": "containerd"}},
+            [
+                "image store /var/lib/containerd has 12 GiB free, about 60 GiB needed "
+                "(containerd store keeps packed and unpacked layers)"
+            ],
+        ),
+        ({"image": None, "disk": free(60.1, 500), "docker": {"store": "containerd"}}, []),
         # Another release is prepared while this one serves.
         (
             {"image": None, "disk": free(12, 500), "services": UP},

@@ -72,7 +72,10 @@ def test_nothing_is_taken_away_under_a_rank_that_reads_from_it() -> None:
 
 
 def test_the_way_is_the_main_rail() -> None:
-    plans = [{"ports": [{"address": "198.51.100.1/24"}, {"address": "203.0.113.1/24"}]}, {"ports": []}]
+    plans: list[dict[str, Any]] = [
+        {"ports": [{"address": "198.51.100.1/24"}, {"address": "203.0.113.1/24"}]},
+        {"ports": []},
+    ]
     assert shared_weights.rail_addresses(plans) == ["198.51.100.1", "rail 0"]
 
 

@@ -16,6 +16,7 @@ from .fabric_facing import choose_rails, dark_twins, usable_ports, worth_looking
 from .fabric_ports import NETPLAN_FILE, Port, Rail
 from .fabric_wish import FabricError, Pair, Unfit, Wish
 from .fabric_words import NEXT, fleeting, found_end, lacking, no_carrier, not_used, over_the_lan
+from .link import summarize
 from .neighbours import is_link_local
 
 __all__ = ["NETPLAN_FILE", "FabricError", "Plan", "Wish", "plan_all", "render_netplan"]
@@ -75,10 +76,8 @@ def _plan(pair: Pair) -> list[Plan]:
     if pair.wish.limit > 1 and (twins := dark_twins(settled.rails, every)):
         settled.unfit.append(f"{not_used(1, twins)}: {no_carrier(twins, pair)}")
     plans = [_node_plan(rank, settled, pair) for rank in range(len(pair.names))]
-    sides = [",".join(rail[rank].hca for rail in settled.rails) for rank in range(len(plans))]
-    count = len(settled.rails)
     for plan in plans:
-        plan.summary = f"{count} rail{'s' if count != 1 else ''}: {' <-> '.join(sides)}"
+        plan.summary = summarize([[port.hca for port in rail] for rail in settled.rails])
         plan.warnings = [*settled.unfit, *_warnings(settled, pair)]
         plan.found = list(dict.fromkeys(_found(settled, pair)))
     return plans

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from . import netplan_file, nm_profiles
 from .neighbours import LINK_LOCAL, is_twin, lasting, without
 from .network_owner import Maker
 
-NETPLAN_FILE = "/etc/netplan/60-twinserve-fabric.yaml"
+NETPLAN_FILE = str(netplan_file.FILE)
 
 
 @dataclass(frozen=True)
@@ -66,16 +67,10 @@ class Port:
 Rail = tuple[Port, ...]
 
 
-def profile_name(netdev: str) -> str:
-    """What our NetworkManager profile of a port is called."""
-    return f"twinserve-{netdev}"
-
-
 def is_ours(netdev: str, network: Mapping[str, Any]) -> bool:
     """Whether we configured the port, by the `network` part of a probe."""
-    text = network["netplan"].get(NETPLAN_FILE) or ""
-    in_file = re.search(rf"(?m)^\s+{re.escape(netdev)}:", text) is not None
-    return in_file or network["makers"][netdev]["profile"] == profile_name(netdev)
+    in_file = netdev in netplan_file.ports_of(network["netplan"].get(NETPLAN_FILE))
+    return in_file or network["makers"][netdev]["profile"] == nm_profiles.name_of(netdev)
 
 
 def read_ports(node: Mapping[str, Any]) -> list[Port]:

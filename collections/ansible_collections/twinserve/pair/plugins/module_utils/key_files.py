@@ -17,7 +17,7 @@ from pathlib import Path
 from .shell import run
 from .ssh_client import KEYS, KNOWN_HOSTS, NEXT
 
-NAMES = ("control", "copy")
+NAMES = ("control", "copy", "image")
 
 
 class KeysChanged(RuntimeError):

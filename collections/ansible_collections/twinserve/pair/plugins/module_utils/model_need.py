@@ -71,7 +71,7 @@ def words(
     need = weights(node, settings, release, lists or {})
     coming, places = [], dict[str, Mapping[str, Any]]()
     if not node.get("image"):
-        coming.append(f"image up to {settings['image_min_free_gib']} GB")
+        coming.append(f"image up to {settings['image_min_free_gib'] * _GIB / 1e9:.0f} GB")
         places["images"] = node["disk"].get("images") or {}
     if need.bytes or need.unknown:
         about = "up to " if need.unknown else ""

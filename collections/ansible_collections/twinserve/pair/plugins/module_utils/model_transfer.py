@@ -132,6 +132,9 @@ def fetch_argv(
 
     `silent` are snapshots (`repo@revision`) for which the hub does not answer.
     """
+    if settings.get("bundle"):
+        owner = node["user"]["name"]
+        return [*_PROGRAM, "take", *_place(node, snapshot), "--bundle", settings["bundle"], "--user", owner]
     words = [*_PROGRAM, "fetch", *_place(node, snapshot)]
     words += ["--stall", str(settings["download_stall_s"])]
     if node["hf"]["program"]:
@@ -152,10 +155,12 @@ def _place(node: Mapping[str, Any], snapshot: Mapping[str, str]) -> list[str]:
     return ["--home", node["hf"]["home"], "--repo", snapshot["repo"], "--revision", snapshot["revision"]]
 
 
-def client_words(node: Mapping[str, Any], image: str) -> str:
-    """Which program downloads, in words (M-16)."""
-    user, program = node["user"]["name"], node["hf"]["program"]
-    return f"{program} as {user}" if program else f"the hf program of {image} as {user}"
+def source_words(node: Mapping[str, Any], image: str, bundle: str | None) -> str:
+    """Where weights come from and which program brings them, in words (M-16)."""
+    user, program, home = node["user"]["name"], node["hf"]["program"], node["hf"]["home"]
+    if bundle:
+        return f"takes weights from {bundle} into {home}"
+    return f"downloads with {program or f'the hf program of {image}'} as {user} into {home}"
 
 
 def download_meanings(node: Mapping[str, Any], snapshot: Mapping[str, str]) -> dict[str, str]:

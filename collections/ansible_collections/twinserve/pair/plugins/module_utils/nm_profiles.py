@@ -59,8 +59,15 @@ def names() -> list[str]:
 
 
 def ours() -> list[str]:
-    """The ports for which there is a profile of ours."""
-    return sorted(name.removeprefix("twinserve-") for name in names() if name.startswith("twinserve-"))
+    """The ports for which there is a profile of ours: named as ours are, and for that very port."""
+    ports = (name.removeprefix("twinserve-") for name in names() if name.startswith("twinserve-"))
+    return sorted(netdev for netdev in ports if _is_for(netdev))
+
+
+def _is_for(netdev: str) -> bool:
+    """Whether the profile of that name is for that port; `twinserve-wifi` may be somebody's own."""
+    text = run(["nmcli", "-t", "-f", "connection.interface-name", "con", "show", "id", name_of(netdev)])
+    return [_plain(line.partition(":")[2]) for line in text.splitlines()] == [netdev]
 
 
 def write_argv(netdev: str, fields: Mapping[str, str], new: bool) -> list[str]:
@@ -93,13 +100,13 @@ def devices() -> dict[str, dict[str, str]]:
     if not is_running():
         return {}
     text = run(["nmcli", "-t", "-f", "DEVICE,STATE,CONNECTION,CON-UUID", "device"])
-    rows = [split(line) for line in text.splitlines()]
-    return {row[0]: {"state": row[1], "profile": row[2], "uuid": row[3]} for row in rows if len(row) == 4}
+    return {row[0]: {"state": row[1], "profile": row[2], "uuid": row[3]} for row in rows(text, 4)}
 
 
-def split(line: str) -> list[str]:
-    """The fields of one line of `nmcli -t`: colons inside a field are escaped."""
-    return [_plain(part) for part in re.split(r"(?<!\\):", line)]
+def rows(text: str, width: int) -> list[list[str]]:
+    """The lines of `nmcli -t` that have so many fields: colons inside a field are escaped."""
+    fields = [re.split(r"(?<!\\):", line) for line in text.splitlines()]
+    return [[_plain(field) for field in row] for row in fields if len(row) == width]
 
 
 def text(netdev: str, fields: Mapping[str, str] | None) -> str:

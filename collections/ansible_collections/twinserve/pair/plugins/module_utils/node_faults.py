@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import lost_device, model_need, shared_weights
+from . import gpu_choice, lost_device, model_need, shared_weights
 from .listeners import Listener, taken
 from .rails import rank_name
 from .render import listening_ports
@@ -33,6 +33,7 @@ def faults(
         _docker(node),
         _architecture(node, settings, release),
         _gpu(node),
+        gpu_choice.choose(node, settings, release).fault,
         _host_key(node),
         *lost_device.faults(node),
         *_shared(node, settings, rank),
@@ -85,7 +86,7 @@ def _ports(node: Mapping[str, Any], settings: Mapping[str, Any], rank: int) -> l
 
 def _host_key(node: Mapping[str, Any]) -> str | None:
     """The head knows its workers by this key and no other."""
-    return None if node["host_key"] else "sshd has no ed25519 host key: run ssh-keygen -A"
+    return None if node["host_key"] else "sshd has no host key: run ssh-keygen -A"
 
 
 def _python(node: Mapping[str, Any]) -> str | None:
@@ -162,7 +163,7 @@ def _disk(
 ) -> list[str | None]:
     """Needs of image and weights, added up where both are on one filesystem. In GiB, as the settings are."""
     images, cache = node["disk"].get("images"), node["disk"].get("hf_cache")
-    image_need = 0.0 if node.get("image") else float(settings["image_min_free_gib"])
+    image_need, image_why = _image_need(node, settings, release)
     weights = model_need.weights(node, settings, release, lists)
     if images and cache and images["device"] == cache["device"]:
         if image_need + weights.gib <= _free_gib(cache):
@@ -171,16 +172,28 @@ def _disk(
             f"{_free_gib(cache):.0f} GiB free on {cache['path']} for model cache and image store "
             f"together, {image_need + weights.gib:.0f} GiB needed{_not_asked(weights)}"
         ]
-    return [_image_room(images, image_need), _weights_room(cache, weights)]
+    return [_image_room(images, image_need, image_why), _weights_room(cache, weights)]
 
 
-def _image_room(store: Mapping[str, Any] | None, need: float) -> str | None:
+def _image_room(store: Mapping[str, Any] | None, need: float, why: str) -> str | None:
     if not store or need <= _free_gib(store):
         return None
-    return (
-        f"image store {store['path']} has {_free_gib(store):.0f} GiB free, "
-        f"{need:.0f} GiB needed (image_min_free_gib)"
-    )
+    return f"image store {store['path']} has {_free_gib(store):.0f} GiB free, {why}"
+
+
+def _image_need(
+    node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]
+) -> tuple[float, str]:
+    """GiB for an image that is not there yet, and how that is said. containerd's store keeps it twice."""
+    if node.get("image"):
+        return 0.0, ""
+    need = float(settings["image_min_free_gib"])
+    if (node.get("docker") or {}).get("store") != "containerd":
+        return need, f"{need:.0f} GiB needed (image_min_free_gib)"
+    need += float(release.get("image_layers_gib", 0))
+    return need, f"about {need:.0f} GiB needed (containerd store keeps packed and unpacked layers)"
+
+
 
 
 def _weights_room(cache: Mapping[str, Any] | None, need: model_need.Need) -> str | None:

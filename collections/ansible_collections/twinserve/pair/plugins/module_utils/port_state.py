@@ -36,6 +36,12 @@ def read(netdevs: Collection[str]) -> State:
     }
 
 
+def is_bare(port: Mapping[str, Any]) -> bool:
+    """Whether nobody gave the port anything; link-local addresses appear by themselves."""
+    given = [one for one in port["addresses"] if not one["address"].startswith("169.254.")]
+    return not (given or port["routes"] or port.get("leased") or port.get("master"))
+
+
 def others(netdevs: Collection[str]) -> list[dict[str, Any]]:
     """IPv4 addresses of other ports, without Docker's: `netdev`, `address` with length, words to `set` it."""
     return [
@@ -61,6 +67,7 @@ def text(state: Mapping[str, Any]) -> str:
     for netdev, port in sorted(state["ports"].items()):
         addresses = ", ".join(one["address"] for one in port["addresses"]) or "no address"
         by = f" (profile {port['profile']})" if port["profile"] else ""
+        by = f", in {port['master']}{by}" if port.get("master") else by
         lines.append(f"{netdev}: {'up' if port['up'] else 'down'}, MTU {port['mtu']}, {addresses}{by}")
     profiles = "".join(
         nm_profiles.text(netdev, fields) for netdev, fields in sorted(state["profiles"].items())
@@ -93,6 +100,11 @@ def _port(link: Mapping[str, Any], device: Mapping[str, str] | None) -> dict[str
     return {
         "up": "UP" in link.get("flags", []),
         "mtu": link["mtu"],
+        # The bridge, bond or VRF that it is a member of.
+        "master": link.get("master"),
+        "leased": any(
+            info.get("dynamic") for info in link.get("addr_info", []) if info.get("family") == "inet"
+        ),
         "addresses": [
             {"address": f"{info['local']}/{info['prefixlen']}", "set": address_words(info)}
             for info in link.get("addr_info", [])

@@ -45,7 +45,7 @@ def finish() -> None:
 def _record() -> dict[str, Any] | None:
     """What to go back to. What an earlier version of ours left without a record is at least removed."""
     if record := fabric_record.load():
-        return record
+        return fabric_record.unclaimed(record)
     mine = nm_profiles.ours() if nm_profiles.is_running() else []
     if not (fabric_record.left_over() or mine):
         return None

@@ -13,7 +13,7 @@ from typing import Any
 from . import fabric_record, guard, netplan_file, netplan_merge, nm_profiles, port_state
 from .guard import ApplyError, Change
 from .netdevs import read_links
-from .shell import CommandError, run
+from .shell import run
 
 # Seconds until a port has what it shall have.
 _PORT = 10
@@ -63,8 +63,6 @@ def present(wish: Wish, check: bool) -> Outcome:
     )
     if not outcome.changed:
         return Outcome(before=outcome.before, after=outcome.before)
-    if wish.netplan is not None:
-        _refuse_idle()
     if wish.netplan is not None and not (check and not netplan_merge.is_installed()):
         wanted = [port for port in wish.own_ports if port["netdev"] in netplan_file.ports_of(wish.netplan)]
         netplan_merge.check(wish.netplan, wish.netdevs, wanted)
@@ -78,17 +76,6 @@ def is_set(port: Mapping[str, Any]) -> bool:
     """Whether the port has the address and the MTU that it shall have."""
     link = read_links().get(port["netdev"], {})
     return port["address"] in link.get("addresses", []) and link.get("mtu") == port["mtu"]
-
-
-def _refuse_idle() -> None:
-    """A netplan file for a service that does not run would change nothing, before the next boot at least."""
-    try:
-        run(["systemctl", "is-active", "systemd-networkd"])
-    except CommandError:
-        raise ApplyError(
-            "neither NetworkManager nor systemd-networkd has the rails: start one of them "
-            "(sudo systemctl enable --now systemd-networkd), then run this again"
-        ) from None
 
 
 def _profiles(wish: Wish) -> dict[str, dict[str, str] | None]:

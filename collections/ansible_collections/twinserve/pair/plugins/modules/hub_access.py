@@ -30,6 +30,9 @@ options:
     description: Cache root that holds C(hub/). For what is whole there nothing is asked.
     type: path
     required: true
+  bundle:
+    description: Folder that has the snapshots, as in a Hugging Face cache; then it is looked at, and the hub is not asked.
+    type: path
   always:
     description: Ask also for what is whole, since it will be fetched again.
     type: bool
@@ -92,6 +95,7 @@ ARGUMENTS: dict[str, Any] = {
         },
     },
     "hf_home": {"type": "path", "required": True},
+    "bundle": {"type": "path"},
     "always": {"type": "bool", "default": False},
     "endpoint": {"type": "str"},
     "token": {"type": "str", "no_log": True},
@@ -118,7 +122,7 @@ class _Asking:
     """What the hub says of one snapshot after the other."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        self._home, self._always = given["hf_home"], given["always"]
+        self._home, self._always, self._bundle = given["hf_home"], given["always"], given["bundle"]
         self._endpoint, self._token = given["endpoint"], given["token"] or ""
         self._proxies = {name: str(value or "") for name, value in given["proxies"].items()}
         self.lists: dict[str, dict[str, int]] = {}
@@ -135,6 +139,9 @@ class _Asking:
         whole = hf_cache.snapshot_state(self._home, repo, revision).complete
         if whole and not self._always:
             return
+        if self._bundle:
+            self._look_at_bundle(name, repo, revision)
+            return
         try:
             url = hub_access.address(self._endpoint, repo, revision)
             status, code = hub_access.ask(url, self._token, self._proxies)
@@ -145,6 +152,13 @@ class _Asking:
                 self._read_list(name, repo, revision)
         except OSError as error:
             self._no_answer(name, repo, revision, str(error))
+
+    def _look_at_bundle(self, name: str, repo: str, revision: str) -> None:
+        lacking, _ = hf_cache.lacking(self._bundle, repo, revision)
+        if lacking:
+            self.faults.append(f"bundle {self._bundle} lacks {len(lacking)} files of {name} ({lacking[0]})")
+        elif listed := _list_here(self._bundle, repo, revision):
+            self.lists[name] = listed
 
     def _no_answer(self, name: str, repo: str, revision: str, reason: str) -> None:
         """Good enough is a snapshot that is here; it is looked at again before it is used."""

@@ -13,7 +13,7 @@ description:
     never applied, or would win over ours.
   - Before anything changes, a timer of systemd is armed that takes the change back after 25 seconds. When the address
     of another port, such as that of the management network, does not come back within 5 seconds, or a port does not
-    get what it shall have, the node goes back at once. The timer is disarmed only by V(state=confirmed), for which the
+    get what it shall have, the node goes back at once. Bridges that Docker makes are not looked at. The timer is disarmed only by V(state=confirmed), for which the
     action plugin of the same name makes a new connection.
   - What each port was like before its first change is kept in C(/var/lib/twinserve/fabric/before.json); V(state=absent)
     restores it, under the same guard.

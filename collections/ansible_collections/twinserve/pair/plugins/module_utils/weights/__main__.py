@@ -1,4 +1,4 @@
-"""`python3 -m twinserve.weights fetch|verify`: what it prints last is what people are told."""
+"""`python3 -m twinserve.weights fetch|take|verify`: what it prints last is what people are told."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
+from .bundle import take
 from .errors import ClientFailed, WeightsError
 from .fetch import Order, fetch
 from .verify import verify
@@ -17,13 +18,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The order as it was written on the command line."""
     parser = argparse.ArgumentParser(prog="twinserve.weights")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    for verb in ("fetch", "verify"):
+    for verb in ("fetch", "take", "verify"):
         one = verbs.add_parser(verb)
         for name, says in (("home", "cache root"), ("repo", "organisation/name"), ("revision", "commit")):
             one.add_argument(f"--{name}", required=True, help=says)
     verbs.choices["verify"].add_argument("--host", required=True, help="what this node is called")
+    verbs.choices["take"].add_argument("--bundle", required=True, help="folder that has it")
+    for verb in ("fetch", "take"):
+        verbs.choices[verb].add_argument("--user", help="whose cache it is")
     one = verbs.choices["fetch"]
-    one.add_argument("--user", help="whose cache it is")
     one.add_argument("--stall", type=float, default=300.0, help="seconds without a byte that end a try")
     one.add_argument("--offline", action="store_true", help="what is here must do")
     one.add_argument("--again", action="store_true", help="ask the client also when all is here")
@@ -38,6 +41,8 @@ def main(argv: Sequence[str]) -> int:
     try:
         if given.verb == "verify":
             print(verify(given.home, given.repo, given.revision, given.host))
+        elif given.verb == "take":
+            print(take(given.home, given.repo, given.revision, given.bundle, given.user))
         else:
             order = {key: value for key, value in vars(given).items() if key != "verb"}
             print(fetch(Order(**order)))
