@@ -33,6 +33,12 @@ def pair() -> Iterator[Lab]:
         yield lab
 
 
+@pytest.fixture(scope="module")
+def daemons(pair: Lab) -> list[str]:
+    """What Docker was like before any image came."""
+    return [dockerd(pair, host) for host in pair.hosts]
+
+
 @contextmanager
 def in_the_background(lab: Lab, *words: str) -> Iterator[subprocess.Popen[str]]:
     """A run of ansible-playbook that may be met in the middle."""
@@ -46,7 +52,7 @@ def dockerd(lab: Lab, host: str) -> str:
     return shell(lab, host, "systemctl show docker --property MainPID; cat /etc/docker/daemon.json")
 
 
-def test_c03_a_stream_that_is_cut_off_is_done_again_and_leaves_nothing(pair: Lab) -> None:
+def test_c03_a_stream_that_is_cut_off_is_done_again_and_leaves_nothing(pair: Lab, daemons: list[str]) -> None:
     head, worker = pair.hosts
     shell(pair, head, "tc qdisc add dev enp1s0f0np0 root tbf rate 20mbit burst 64kb latency 400ms")
     with registry_off(pair, worker):
@@ -63,13 +69,11 @@ def test_c03_a_stream_that_is_cut_off_is_done_again_and_leaves_nothing(pair: Lab
         assert f"stream of the image to {worker} failed" in said(output)
         assert image_names(pair, worker) == set()
         shell(pair, head, "tc qdisc del dev enp1s0f0np0 root")
-        before = [dockerd(pair, host) for host in pair.hosts]
 
         pair.play(PLAY).succeeded()
 
         assert image_names(pair, worker) == {own_name(pair)}
         assert pair.play(PLAY).succeeded().changed == 0
-        assert [dockerd(pair, host) for host in pair.hosts] == before
         assert shell(pair, head, "find /tmp /var/tmp -size +10M").strip() == ""
 
 
@@ -84,6 +88,11 @@ def test_c01_a_streamed_image_serves_and_a_later_pull_restarts_nothing(pair: Lab
 
     assert pair.containers() == containers
     assert pair.play("site.yml").succeeded().changed == 0
+
+
+def test_c12_docker_is_neither_configured_nor_restarted(pair: Lab, daemons: list[str]) -> None:
+    """Its configuration is its owner's: what needs another one is told, and done by him."""
+    assert [dockerd(pair, host) for host in pair.hosts] == daemons
 
 
 def test_c13_nothing_of_docker_is_asked_through_a_library_that_hosts_lack(pair: Lab) -> None:

@@ -230,7 +230,15 @@ def test_c02_what_a_stream_says_when_it_fails_is_told_in_words(said: str, text: 
     assert told(said, image_stream.stream_meanings("spark-b", "198.51.100.2", "r@sha256:1")) == text
 
 
-@pytest.mark.parametrize("said", ["Error response from daemon: denied: denied", "denied: denied"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error response from daemon: denied: denied",
+        "pull access denied for x/y, repository does not exist or may require 'docker login'",
+        "unexpected status from HEAD request to https://ghcr.io/v2/x/y/manifests/1: 403 Forbidden",
+        "unauthorized: authentication required",
+    ],
+)
 def test_c06_an_old_login_is_named_and_nothing_is_built_instead(said: str) -> None:
     with_login: dict[str, Any] = {"docker": {"logins": ["https://ghcr.io"]}}
     assert told(said, image_stream.pull_meanings(with_login, "ghcr.io/x/y", "the head")) == (
@@ -241,7 +249,8 @@ def test_c06_an_old_login_is_named_and_nothing_is_built_instead(said: str) -> No
     assert told(said, image_stream.pull_meanings(without, "ghcr.io/x/y", "the head")) == (
         "ghcr.io does not give out ghcr.io/x/y without a login; run docker login ghcr.io there as root"
     )
-    assert told("manifest unknown", image_stream.pull_meanings(with_login, "ghcr.io/x/y", "the head")) == ""
+    for other in ("manifest unknown", "open /var/lib/docker/x: permission denied"):
+        assert told(other, image_stream.pull_meanings(with_login, "ghcr.io/x/y", "the head")) == ""
 
 
 @pytest.mark.parametrize(

@@ -11,36 +11,42 @@ from typing import Any
 from .image_recipe import RecipeError, patches_hash, source
 from .shell import CommandError, last_line, run
 
+_ALL = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 _PATIENCE = 1800.0  # seconds for one clone
 
 
 def make(
-    folder: Path, clones: Mapping[str, str], files: Mapping[str, str], patches: Mapping[str, Any] | None
+    folder: Path,
+    clones: Mapping[str, str],
+    files: Mapping[str, str],
+    patches: Mapping[str, Any] | None,
+    proxies: Mapping[str, str] | None = None,
 ) -> str | None:
     """Make the folder anew; return the hash over its patches, None without any.
 
+    `proxies` are named as in the environment (`https_proxy`).
     Raises CommandError when a source cannot be had, RecipeError when it is not what the recipe pins.
     """
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True, mode=0o700)
     for name, pinned in clones.items():
-        clone(folder / name, *source(pinned))
+        clone(folder / name, *source(pinned), proxies)
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
     return _patches(folder, clones["patches"], patches) if patches else None
 
 
-def clone(folder: Path, url: str, commit: str) -> None:
+def clone(folder: Path, url: str, commit: str, proxies: Mapping[str, str] | None = None) -> None:
     """That commit's files, without history. A server that gives no single commits is asked for everything."""
     git = ["git", "-C", str(folder)]
     folder.mkdir()
     _run([*git, "init", "--quiet"])
     try:
-        _run([*git, "fetch", "--quiet", "--depth", "1", url, commit])
+        _run([*git, "fetch", "--quiet", "--depth", "1", url, commit], proxies)
     except CommandError as refusal:
         try:
-            _run([*git, "fetch", "--quiet", url, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"])
+            _run([*git, "fetch", "--quiet", url, *_ALL], proxies)
         except CommandError:
             said = last_line(refusal.said)
             raise CommandError(f"{url} cannot be cloned at {commit[:12]}: {said}", refusal.said) from None
@@ -73,7 +79,13 @@ def _patches(folder: Path, pinned: str, wanted: Mapping[str, Any]) -> str:
     return have
 
 
-def _run(argv: list[str]) -> str:
+def _run(argv: list[str], proxies: Mapping[str, str] | None = None) -> str:
     # Nobody is there to be asked for a password, and no setting of anybody takes part.
-    env = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_GLOBAL": "/dev/null", "LC_ALL": "C"}
+    env = {
+        **os.environ,
+        **(proxies or {}),
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "LC_ALL": "C",
+    }
     return run(argv, timeout=_PATIENCE, env=env)

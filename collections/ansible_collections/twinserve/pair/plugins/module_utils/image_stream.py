@@ -16,6 +16,8 @@ from .ssh_wire import CONTROL_USER
 
 # AES-GCM: on CPUs with AES instructions it moves about half as much again as ssh's default cipher.
 _CIPHER = "aes128-gcm@openssh.com"
+# A registry's, not that of a file.
+_DENIED = r"(?<![Pp]ermission )denied|unauthorized|authentication required|403 Forbidden"
 _MAY_NOT = r"sudo: .*(password is required|not allowed)"
 # The name travels with the image; dd shows how much went through, once a second.
 _PIPE = (
@@ -63,7 +65,7 @@ def pull_meanings(node: Mapping[str, Any], image: str, where: str) -> dict[str, 
             f'{registry} refused a stored login on {where}; run "docker logout {registry}" there, '
             "or set image_source: build"
         )
-    return {r"denied|unauthorized|authentication required": text}
+    return {_DENIED: text}
 
 
 def registry_of(image: str) -> str:

@@ -39,6 +39,10 @@ options:
       hash:
         description: The hash that they must have, 12 hexadecimal digits; nothing is compared when it is not given.
         type: str
+  proxies:
+    description: Proxy variables for the clones (C(https_proxy), C(no_proxy)); a password in one is kept out of logs.
+    type: dict
+    default: {}
   job:
     description: The job that builds from it; while it runs, the folder is left as it is.
     type: str
@@ -91,6 +95,7 @@ ARGUMENTS: dict[str, Any] = {
             "hash": {"type": "str"},
         },
     },
+    "proxies": {"type": "dict", "default": {}, "no_log": True},
     "job": {"type": "str"},
     "present": {"type": "bool", "default": True},
 }
@@ -110,10 +115,16 @@ def main() -> None:
     try:
         if given["job"] and jobs.read(given["job"]).status == "running":
             module.exit_json(changed=False)
-        found = build_context.make(folder, given["clones"], given["files"], given["patches"])
+        found = build_context.make(
+            folder, given["clones"], given["files"], given["patches"], _texts(given["proxies"])
+        )
     except (CommandError, RecipeError, OSError) as error:
         module.fail_json(msg=f"the image cannot be built: {error}")
     module.exit_json(changed=True, **({"patches_hash": found} if found else {}))
+
+
+def _texts(values: dict[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in values.items() if value}
 
 
 if __name__ == "__main__":
