@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 from pathlib import Path
@@ -193,6 +194,28 @@ def test_f13_a_confirmed_change_can_no_longer_be_taken_back(node: Node, capsys: 
     assert again["failed"] and "no change of the rails waits to be confirmed" in again["msg"]
 
 
+def test_a_timer_that_cannot_be_stopped_after_the_confirmation_is_told_with_the_change_kept(
+    node: Node, capsys: Capture
+) -> None:
+    change(capsys)
+    node.programs.answer("systemctl_stop", "Failed to connect to bus\n", 1)
+    answer = run_module(rail_addresses, capsys, state="confirmed")
+    assert (answer["failed"], answer["way_back"]) == (True, "kept")
+    assert answer["msg"].startswith("the change is kept, but systemctl stop ")
+    assert "Failed to connect to bus" in answer["msg"]
+    assert not node.undo.exists()
+
+
+def test_a_node_that_cannot_say_whether_a_change_waits_does_not_say_that_none_does(
+    node: Node, capsys: Capture
+) -> None:
+    change(capsys)
+    node.programs.answer("systemctl_show", "Failed to connect to bus\n", 1)
+    answer = run_module(rail_addresses, capsys, state="confirmed")
+    assert (answer["failed"], "way_back" in answer) == (True, False)
+    assert "Failed to connect to bus" in answer["msg"]
+
+
 def test_f13_an_undo_that_comes_after_the_confirmation_does_nothing(node: Node, capsys: Capture) -> None:
     change(capsys)
     assert way_back.claim(guard.NAME) is not None
@@ -307,6 +330,60 @@ def test_a_change_that_still_waits_is_let_go_first(node: Node, capsys: Capture) 
     answer = change(capsys, netplan=OLD)
     assert answer["msg"] == "another change of the rails has not ended: run this again in a minute"
     assert node.file.read_text() == MINE
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_two_runs_at_once_do_not_change_the_rails_at_once(node: Node, capsys: Capture, ends: bool) -> None:
+    way_back.FOLDER.mkdir()
+    other = (way_back.FOLDER / "fabric.lock").open("w")
+    fcntl.flock(other, fcntl.LOCK_EX)
+    if ends:
+        node.clock.at[1.0] = other.close
+    answer = change(capsys)
+    other.close()
+    if ends:
+        assert (answer["failed"], answer["way_back"]) == (False, "armed")
+        return
+    assert answer["msg"] == "another change of the rails has not ended: run this again in a minute"
+    assert (node.acts(), node.file.exists()) == ([], False)
+
+
+def test_a_run_that_waited_for_another_looks_at_what_that_one_left(node: Node, capsys: Capture) -> None:
+    change(capsys)
+
+    def undone() -> None:
+        subprocess.run(["sh", str(node.undo)], check=True)
+        node.ports(BARE)
+
+    node.clock.at[node.clock.now + 1.0] = undone
+    assert change(capsys)["changed"]
+    subprocess.run(["sh", str(node.undo)], check=True)
+    assert not node.file.exists()
+
+
+def test_a_confirmation_leaves_alone_what_another_run_begins(node: Node, capsys: Capture) -> None:
+    change(capsys)
+    with (way_back.FOLDER / "fabric.lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        (node.root / "node/timer").unlink()
+        (node.undo.parent / "armed").unlink()
+        answer = run_module(rail_addresses, capsys, state="confirmed")
+    assert (answer["failed"], answer["way_back"]) == (True, "none")
+    assert node.undo.exists()
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_f13_no_command_of_a_change_outlasts_its_timer(
+    node: Node, capsys: Capture, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    if state == "absent":
+        addressed(node, capsys, BARE)
+    monkeypatch.setattr(guard, "APPLY", 1.0)
+    node.programs.answer("networkctl_reload", do="exec /bin/sleep 3")
+    answer = change(capsys, state=state)
+    assert answer["failed"]
+    assert answer["msg"].startswith("networkctl did not answer within 1 s; ")
+    assert guard.LIMIT > 20, "seconds for all commands of a change"
 
 
 def test_f14_networkmanagers_port_gets_a_profile_of_ours(node: Node, capsys: Capture) -> None:

@@ -95,7 +95,7 @@ def rank_inputs(
             "image": image,
             "gpu_uuid": gpu_choice.choose(node, own, release).uuid,
             "address": address,
-            "nccl_ib_hca": own["nccl_ib_hca"],
+            "nccl_ib_hca": _selector(own["nccl_ib_hca"], plan.get("apart") or []),
             "fabric_netdev": link[0]["netdev"] if named and link else own["fabric_netdev"],
             "expected_link": link,
             "dropped_rails": plan.get("dropped", []),
@@ -105,6 +105,12 @@ def rank_inputs(
         )
         for link in [_expected_link(plan, node)]
     ]
+
+
+def _selector(given: str | None, apart: Sequence[str]) -> str | None:
+    """What a start chooses from: what is set, without the network by which the node is reached."""
+    # Where devices are listed none is apart, so what is set can only exclude more.
+    return f"{given or '^'}{',' if given else ''}{','.join(apart)}" if apart else given
 
 
 def _expected_link(plan: Mapping[str, Any], node: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -46,7 +46,11 @@ def settle(number: int, rails: Sequence[Rail], pair: Pair) -> list[Given]:
         # What is only set by hand is written down where we may, and where it is ours anyway. Not under a
         # running rank: a port starts anew with its file.
         loose = not port.stays(address) and (pair.wish.mends or port.ours) and not pair.serving
-        given.append(Given(address, mtu, pair.wish.only_checks or (there and not loose)))
+        kept = pair.wish.only_checks or (there and not loose)
+        if port.bound and not kept:
+            name = pair.names[ends.index(port)]
+            raise Unfit(f"{name} {port.netdev} {port.bound}, so it is not given {address} with MTU {mtu}")
+        given.append(Given(address, mtu, kept))
     return given
 
 

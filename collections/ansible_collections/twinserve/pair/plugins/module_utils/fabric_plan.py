@@ -12,7 +12,15 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .fabric_address import Given, settle
-from .fabric_facing import choose_rails, dark_twins, usable_ports, worth_looking
+from .fabric_facing import (
+    apart,
+    choose_rails,
+    dark_twins,
+    told_closed,
+    told_ways,
+    usable_ports,
+    worth_looking,
+)
 from .fabric_ports import NETPLAN_FILE, Port, Rail
 from .fabric_wish import FabricError, Pair, Unfit, Wish
 from .fabric_words import NEXT, fleeting, found_end, lacking, no_carrier, not_used, over_the_lan
@@ -28,6 +36,7 @@ class Plan:
 
     `netplan` is the content that our file shall have, `profiles` are those that NetworkManager shall have
     (netdev, address with prefix length, mtu in bytes); None and empty when nothing is to be written there.
+    `apart` are devices that lead to a network by which the node is reached, and are no rails.
     `waiting` are the ends (hca, address) of rails that are left out only while a rank runs.
     `found` are sentences on what was found and who made it; they, summary and warnings are the pair's.
     """
@@ -36,6 +45,7 @@ class Plan:
     ports: list[dict[str, Any]] = field(default_factory=list)
     netplan: str | None = None
     profiles: list[dict[str, Any]] = field(default_factory=list)
+    apart: list[str] = field(default_factory=list)
     waiting: list[dict[str, str]] = field(default_factory=list)
     found: list[str] = field(default_factory=list)
     summary: str = ""
@@ -76,10 +86,12 @@ def _plan(pair: Pair) -> list[Plan]:
     if pair.wish.limit > 1 and (twins := dark_twins(settled.rails, every)):
         settled.unfit.append(f"{not_used(1, twins)}: {no_carrier(twins, pair)}")
     plans = [_node_plan(rank, settled, pair) for rank in range(len(pair.names))]
-    for plan in plans:
+    for plan, devices in zip(plans, apart(every, pair), strict=True):
+        plan.apart = devices
         plan.summary = summarize([[port.hca for port in rail] for rail in settled.rails])
         plan.warnings = [*settled.unfit, *_warnings(settled, pair)]
-        plan.found = list(dict.fromkeys(_found(settled, pair)))
+        told = [*_found(settled, pair), *told_ways(every, settled.rails, pair), *told_closed(every, pair)]
+        plan.found = list(dict.fromkeys(told))
     return plans
 
 

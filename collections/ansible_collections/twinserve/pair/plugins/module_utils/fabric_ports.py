@@ -37,6 +37,9 @@ class Port:
     up: bool
     maker: Maker
     ours: bool
+    ipv6: tuple[str, ...] = ()
+    master: str | None = None
+    carries: tuple[str, ...] = ()
 
     @property
     def cable(self) -> int:
@@ -58,6 +61,28 @@ class Port:
     def addressed_by_others(self) -> bool:
         """Whether somebody else gave it an address; link-local ones appear by themselves."""
         return bool(lasting(self.addresses)) and not self.ours
+
+    @property
+    def bound(self) -> str | None:
+        """Which other port lives on it, in words: whatever is written for this one would break that one."""
+        if self.master:
+            return f"is part of {self.master}"
+        return f"carries {', '.join(self.carries)}" if self.carries else None
+
+    @property
+    def claimed(self) -> str | None:
+        """Why it is somebody's although it has no IPv4 address that he gave it, in words.
+
+        A service's own fallback for ports that nobody set up lies in /run or /usr/lib. A file by which a port
+        only gives itself a link-local address, as NVIDIA's do, claims nothing.
+        """
+        if self.ours or lasting(self.addresses):
+            return None
+        if self.ipv6:
+            return f"has {' and '.join(self.ipv6)}"
+        files = [one for one in self.maker.files if not one.startswith(("/run/", "/usr/lib/", "/lib/"))]
+        given = files and not self.addresses and not self.maker.link_local
+        return f"is in {', '.join(files)}" if given else None
 
     def stays(self, address: str) -> bool:
         """Whether the address is there again after a reboot."""
@@ -90,6 +115,9 @@ def read_ports(node: Mapping[str, Any]) -> list[Port]:
                 up=bool(link["carrier"]),
                 maker=Maker(**made | {"files": tuple(made["files"]), "by_hand": tuple(made["by_hand"])}),
                 ours=is_ours(device["netdev"], network),
+                ipv6=tuple(link["ipv6"]),
+                master=link["master"],
+                carries=tuple(link["carries"]),
             )
             ports.append(port)
     return sorted(ports, key=lambda port: port.order)

@@ -83,11 +83,10 @@ def up_argv(profile: str, netdev: str, wait: int = _UP, kind: str = "id") -> lis
     return ["nmcli", "--wait", str(wait), "con", "up", kind, profile, "ifname", netdev]
 
 
-def apply(profile: Mapping[str, Any]) -> None:
-    """Make our profile of a port hold what is wanted, and put the port on it. Raises CommandError."""
+def apply_argvs(profile: Mapping[str, Any], new: bool) -> list[list[str]]:
+    """The calls that make our profile of a port hold what is wanted, and put the port on it."""
     netdev = str(profile["netdev"])
-    run(write_argv(netdev, wanted(profile), new=read(netdev) is None))
-    run(up_argv(name_of(netdev), netdev), timeout=_UP + 5)
+    return [write_argv(netdev, wanted(profile), new), up_argv(name_of(netdev), netdev)]
 
 
 def delete(netdev: str) -> None:
