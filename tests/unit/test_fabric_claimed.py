@@ -8,6 +8,7 @@ import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils.fabric_plan import Wish, plan_all
 from fabric_plans import addresses, plan, rails, refusal, written
 from probes import HEAD_PORTS, NAMES, head, link, maker, network, worker
+from test_fabric_manage import ours
 
 MAIN, TWIN = "enp1s0f1np1", "enP2p1s0f1np1"
 PEER, PEER_TWIN = "enp1s0f0np0", "enP2p1s0f0np0"
@@ -159,6 +160,11 @@ def test_f05_it_is_a_rail_where_a_setting_names_it(named: dict[str, Any]) -> Non
     assert rails(planned(by_office(), **named))[0] == (MAIN, MAIN)
 
 
+def test_f05_it_stays_a_rail_where_we_made_it_one() -> None:
+    one, other = by_office()
+    assert rails(planned([ours(one, MAIN), ours(other, MAIN)]))[0] == (MAIN, MAIN)
+
+
 def test_f05_it_is_the_rail_where_there_is_no_other_and_that_is_told() -> None:
     plans = planned(by_office(direct=False))
     assert rails(plans) == [(MAIN, MAIN), (TWIN, TWIN)]
@@ -175,3 +181,5 @@ def test_f05_it_is_the_rail_where_there_is_no_other_and_that_is_told() -> None:
 def test_f05_a_direct_cable_that_is_down_is_woken_first() -> None:
     nodes = by_office(links={port[0]: link(up=False, carrier=False) for port in DIRECT})
     assert [own["bring_up"] for own in planned(nodes)] == [[port[0] for port in DIRECT]] * 2
+    nodes[0]["services"] = {"twinserve-rank.service": {"ActiveState": "active"}}
+    assert [own["bring_up"] for own in planned(nodes, rails="1")] == [[], []]

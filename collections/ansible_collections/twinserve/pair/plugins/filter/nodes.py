@@ -38,8 +38,8 @@ def plan_fabric(
 ) -> list[dict[str, Any]]:
     """One plan a node, by rank, from probes and settings of all nodes of the pair, by rank.
 
-    `management` are the addresses by which they are reached from outside, so that it can be told where that
-    is no rail.
+    `management` are the addresses by which they are reached from outside: those ports are rails only where
+    there are no others. All who ask for plans of a pair must say them.
     """
     missing = [name for name, node in zip(names, nodes, strict=True) if not node.get("network")]
     if missing:
@@ -55,7 +55,7 @@ def plan_fabric(
         mtu=settings[0]["fabric_mtu"],
         subnets=tuple(settings[0]["fabric_subnets"]),
     )
-    return fabric_plan.plan_all(nodes, names, wish, management)
+    return fabric_plan.plan_all(nodes, names, wish, list(management))
 
 
 def plan_wire(

@@ -35,7 +35,8 @@ def worth_looking(every: _Ports, pair: Pair) -> list[list[str]]:
     Only a port that is up knows whether a cable is in it.
     """
     every = [[port for port in ports if closed(port, pair) is None] for ports in every]
-    known = facing(beside_management(every, pair), link_local=False)
+    # Under a running rank there is no choice any more.
+    known = facing(every if pair.serving else beside_management(every, pair), link_local=False)
     if len(known) >= pair.wish.limit:
         return [[] for _ in every]
     asleep = []
@@ -126,8 +127,8 @@ def told_closed(every: _Ports, pair: Pair) -> list[str]:
 def beside_management(ports: _Ports, pair: Pair) -> _Ports:
     """Without the cables by which the nodes are reached, where each node has another one.
 
-    They may be a network that many share. Where a setting names one of them, or some node has no other, the
-    nodes are reached by their rail.
+    They may be a network that many share. Where a setting names one of them, where it is a rail of ours, or
+    where some node has no other, the nodes are reached by their rail.
     """
     ways = [[port for port in own if is_way(rank, port, pair)] for rank, own in enumerate(ports)]
     if any(_is_named(rank, port, pair) for rank, own in enumerate(ways) for port in own):
@@ -146,9 +147,13 @@ def is_way(rank: int, port: Port, pair: Pair) -> bool:
 
 
 def _is_named(rank: int, port: Port, pair: Pair) -> bool:
-    """Whether a setting says that this port is to be a rail."""
+    """Whether a setting says that this port is to be a rail, or we made it one."""
     listed = pair.of(rank, pair.wish.hcas)
-    if port.netdev == pair.of(rank, pair.wish.netdevs) or (listed and not listed.strip().startswith("^")):
+    if (
+        port.ours
+        or port.netdev == pair.of(rank, pair.wish.netdevs)
+        or (listed and not listed.strip().startswith("^"))
+    ):
         return True
     peers = [peer for setter, peer in enumerate(pair.wish.peers) if peer and setter != rank]
     return any(not set(_plain(port)).isdisjoint(pair.addresses_of(peer)) for peer in peers)

@@ -23,7 +23,7 @@ from .fabric_facing import (
 )
 from .fabric_ports import NETPLAN_FILE, Port, Rail
 from .fabric_wish import FabricError, Pair, Unfit, Wish
-from .fabric_words import NEXT, fleeting, found_end, lacking, no_carrier, not_used, over_the_lan
+from .fabric_words import NEXT, fleeting, found_end, lacking, losing, no_carrier, not_used, over_the_lan
 from .link import summarize
 from .neighbours import is_link_local
 
@@ -35,7 +35,8 @@ class Plan:
     """What this node's fabric needs. `ports` are all rails' ports of this node, main rail first.
 
     `netplan` is the content that our file shall have, `profiles` are those that NetworkManager shall have
-    (netdev, address with prefix length, mtu in bytes); None and empty when nothing is to be written there.
+    (netdev, address with prefix length, mtu in bytes, perhaps `more` addresses); None and empty where nothing
+    is to be written.
     `apart` are devices that lead to a network by which the node is reached, and are no rails.
     `waiting` are the ends (hca, address) of rails that are left out only while a rank runs.
     `found` are sentences on what was found and who made it; they, summary and warnings are the pair's.
@@ -143,7 +144,8 @@ def _node_plan(rank: int, settled: _Settled, pair: Pair) -> Plan:
             raise FabricError(_no_service(rank, port, own, pair))
         if port.maker.service == "NetworkManager":
             if not own.kept:
-                plan.profiles.append({"netdev": port.netdev, "address": own.address, "mtu": own.mtu})
+                profile = {"netdev": port.netdev, "address": own.address, "mtu": own.mtu}
+                plan.profiles.append(profile | ({"more": list(own.more)} if own.more else {}))
         elif port.ours or not own.kept:
             in_file.append((port, own))
     if any(not own.kept for _, own in in_file):
@@ -174,6 +176,8 @@ def _warnings(settled: _Settled, pair: Pair) -> Iterable[str]:
                 f"give it fabric_mtu {pair.wish.mtu}"
             )
         for name, port, own in zip(pair.names, rail, given, strict=True):
+            if not own.kept and (lost := port.loses((own.address, *own.more))):
+                yield losing(name, port, lost)
             waits = pair.serving and (pair.wish.mends or port.ours)
             cure = f"{NEXT} make it last" if waits else "fabric_manage: true makes it last"
             if own.kept and (text := fleeting(name, port, own.address, cure)):
@@ -207,6 +211,6 @@ def render_netplan(ports: dict[str, Given]) -> str:
             "      dhcp4: false",
             "      link-local: []",
             f"      mtu: {own.mtu}",
-            f"      addresses: [{own.address}]",
+            f"      addresses: [{', '.join([own.address, *own.more])}]",
         ]
     return "\n".join(lines) + "\n"

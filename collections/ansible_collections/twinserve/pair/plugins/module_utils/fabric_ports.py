@@ -40,6 +40,8 @@ class Port:
     ipv6: tuple[str, ...] = ()
     master: str | None = None
     carries: tuple[str, ...] = ()
+    leased: tuple[str, ...] = ()
+    routes: tuple[str, ...] = ()
 
     @property
     def cable(self) -> int:
@@ -84,6 +86,25 @@ class Port:
         given = files and not self.addresses and not self.maker.link_local
         return f"is in {', '.join(files)}" if given else None
 
+    def further(self, address: str) -> tuple[str, ...]:
+        """Other addresses that somebody gave the port beside the rail's, in the kernel's order.
+
+        Not those that netplan merges into ours anyway, and those that are leased. Of a port that gets another
+        address only what was added by hand to ours: the rest is what cannot work.
+        """
+        made, others = self.maker, [one for one in lasting(self.addresses) if one != address]
+        merged = made.service == "networkd" and str(made.profile).startswith("10-netplan-") and not self.ours
+        if address not in self.addresses:
+            others = [one for one in others if self.ours and one in made.by_hand]
+        return tuple(one for one in others if one not in self.leased and not (merged and self.stays(one)))
+
+    def loses(self, kept: Sequence[str]) -> list[str]:
+        """What was set by hand and is gone once the port is set up anew, but for the addresses `kept`."""
+        addresses = [one for one in lasting(self.addresses) if one in self.maker.by_hand and one not in kept]
+        in_file = self.maker.service == "networkd" and self.maker.files and not self.ours
+        ipv6 = () if in_file else self.ipv6
+        return [*addresses, *ipv6, *(f"route {route}" for route in self.routes)]
+
     def stays(self, address: str) -> bool:
         """Whether the address is there again after a reboot."""
         return self.maker.lasting and address not in self.maker.by_hand
@@ -118,6 +139,8 @@ def read_ports(node: Mapping[str, Any]) -> list[Port]:
                 ipv6=tuple(link["ipv6"]),
                 master=link["master"],
                 carries=tuple(link["carries"]),
+                leased=tuple(link["leased"]),
+                routes=tuple(network["routes"].get(device["netdev"], ())),
             )
             ports.append(port)
     return sorted(ports, key=lambda port: port.order)

@@ -27,14 +27,14 @@ def name_of(netdev: str) -> str:
 
 
 def wanted(profile: Mapping[str, Any]) -> dict[str, str]:
-    """What our profile holds: the address and nothing that could draw other traffic to the port."""
+    """What our profile holds: the addresses and nothing that could draw other traffic to the port."""
     return {
         "connection.interface-name": str(profile["netdev"]),
         "connection.autoconnect": "yes",
         # Above the profiles that NetworkManager makes by itself, which would ask for DHCP after a reboot.
         "connection.autoconnect-priority": "100",
         "ipv4.method": "manual",
-        "ipv4.addresses": str(profile["address"]),
+        "ipv4.addresses": ", ".join([str(profile["address"]), *profile.get("more", ())]),
         "ipv4.never-default": "yes",
         "ipv6.method": "disabled",
         "802-3-ethernet.mtu": str(profile["mtu"]),

@@ -73,9 +73,10 @@ def present(wish: Wish, check: bool) -> Outcome:
 
 
 def is_set(port: Mapping[str, Any]) -> bool:
-    """Whether the port has the address and the MTU that it shall have."""
+    """Whether the port has the addresses and the MTU that it shall have."""
     link = read_links().get(port["netdev"], {})
-    return port["address"] in link.get("addresses", []) and link.get("mtu") == port["mtu"]
+    has_all = {port["address"], *port.get("more", ())} <= set(link.get("addresses", []))
+    return has_all and link.get("mtu") == port["mtu"]
 
 
 def _profiles(wish: Wish) -> dict[str, dict[str, str] | None]:
@@ -138,7 +139,8 @@ def _checks(wish: Wish, state: Mapping[str, Any]) -> Callable[[], None]:
 
 def _refuse_rest(profile: Mapping[str, Any], was: Mapping[str, Any]) -> None:
     """Another address on the port would be taken for the rail's by whoever looks for one."""
-    rest = [a for a in read_links()[profile["netdev"]]["addresses"] if a != profile["address"]]
+    given = [profile["address"], *profile.get("more", ())]
+    rest = [a for a in read_links()[profile["netdev"]]["addresses"] if a not in given]
     if rest:
         by = f'NetworkManager profile "{was["profile"]}"' if was.get("profile") else "outside NetworkManager"
         raise ApplyError(f"{profile['netdev']} still has {', '.join(rest)} from {by}")

@@ -23,13 +23,15 @@ options:
     description: Whole content of C(/etc/netplan/60-twinserve-fabric.yaml); not given, the file is left as it is.
     type: str
   profiles:
-    description: "NetworkManager profiles to have: C(netdev), C(address) with prefix length, C(mtu) in bytes."
+    description: >-
+      NetworkManager profiles to have: C(netdev), C(address) with prefix length, C(mtu) in bytes, and C(more) addresses
+      that are on the port and stay.
     type: list
     elements: dict
     default: []
   ports:
     description:
-      - "What each port shall have afterwards: C(netdev), C(address) with prefix length, C(mtu) in bytes."
+      - "What each port shall have afterwards: C(netdev), C(address) with prefix length, C(more) addresses, C(mtu) in bytes."
       - Ports that are neither in O(netplan) nor in O(profiles) are somebody else's and are left alone.
     type: list
     elements: dict
