@@ -42,7 +42,7 @@ def network(ports: tuple[tuple[str, str, str], ...], links: Mapping[str, Any]) -
     known.update(links)
     devices = [{"netdev": netdev, "hca": hca, "pci": pci} for netdev, hca, pci in reversed(ports)]
     makers = {name: maker() for name in known}
-    return {"devices": devices, "network": {"links": known, "makers": makers, "netplan": {}}}
+    return {"devices": devices, "network": {"links": known, "makers": makers, "netplan": {}, "routes": {}}}
 
 
 def head(**links: Any) -> dict[str, Any]:

@@ -42,10 +42,13 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             return {**result, **self._lost(args, variables, str(answer.get("msg")))}
         if answer.get("way_back") != "armed":
             return {**result, **answer}
-        kept, why = self._ask(variables, began)
-        if kept.get("way_back") == "kept":
-            return {**result, **answer, "way_back": "kept"}
-        return {**result, **_told(kept, args, variables, f"no new connection came through in time{why}")}
+        kept, lost = self._ask(variables, began)
+        if kept.get("way_back") != "kept":
+            return {**result, **_told(kept, args, variables, _unkept(kept, lost))}
+        if kept.get("failed"):
+            text = f"{variables.get('inventory_hostname', '')}: {kept.get('msg')}"
+            return {**result, **answer, "way_back": "kept", "failed": True, "msg": text}
+        return {**result, **answer, "way_back": "kept"}
 
     def _lost(self, args: Answer, variables: Answer, why: str) -> Answer:
         """The module was cut off or killed: wait until its timer has gone off, and never confirm."""
@@ -84,6 +87,15 @@ def _died(answer: Answer) -> bool:
     return bool(answer.get("failed")) and "way_back" not in answer and "invocation" not in answer
 
 
+def _unkept(answer: Answer, lost: str) -> str:
+    """Why a change was not kept, by the node's answer; `lost` tells why a connection did not come through."""
+    if lost or answer.get("way_back") == "unknown":
+        return f"no new connection came through in time{lost}"
+    if answer.get("way_back") == "undone":
+        return "it was not confirmed in time"
+    return f"it could not be confirmed ({answer.get('msg')})"
+
+
 def _told(answer: Answer, args: Answer, variables: Answer, why: str) -> Answer:
     """What was tried on which host, what became of it, and what to do."""
     host = variables.get("inventory_hostname", "")
@@ -93,7 +105,8 @@ def _told(answer: Answer, args: Answer, variables: Answer, why: str) -> Answer:
         "none": "it is reachable again; no change waits there any more (a restart, or it never began)",
     }.get(str(answer.get("way_back")))
     if what is None and answer.get("way_back") != "unknown":
-        what = f"it is reachable again, but does not say what became of it: {answer.get('msg')}"
+        said = str(answer.get("msg"))
+        what = "it is reachable again, but does not say what became of it" + f": {said}" * (said not in why)
     follow = "journalctl -u 'twinserve-way-back-*' there tells more; then run playbooks/fabric.yml again"
     if what is None:
         what = f"it is not reachable after {PATIENCE:.0f} s either, and should have gone back by itself"

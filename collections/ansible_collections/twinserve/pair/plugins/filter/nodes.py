@@ -38,8 +38,8 @@ def plan_fabric(
 ) -> list[dict[str, Any]]:
     """One plan a node, by rank, from probes and settings of all nodes of the pair, by rank.
 
-    `management` are the addresses by which they are reached from outside, so that it can be told where that
-    is no rail.
+    `management` are the addresses by which they are reached from outside: those ports are rails only where
+    there are no others. All who ask for plans of a pair must say them.
     """
     missing = [name for name, node in zip(names, nodes, strict=True) if not node.get("network")]
     if missing:
@@ -55,7 +55,7 @@ def plan_fabric(
         mtu=settings[0]["fabric_mtu"],
         subnets=tuple(settings[0]["fabric_subnets"]),
     )
-    return fabric_plan.plan_all(nodes, names, wish, management)
+    return fabric_plan.plan_all(nodes, names, wish, list(management))
 
 
 def plan_wire(
@@ -95,7 +95,7 @@ def rank_inputs(
             "image": image,
             "gpu_uuid": gpu_choice.choose(node, own, release).uuid,
             "address": address,
-            "nccl_ib_hca": own["nccl_ib_hca"],
+            "nccl_ib_hca": _selector(own["nccl_ib_hca"], plan.get("apart") or []),
             "fabric_netdev": link[0]["netdev"] if named and link else own["fabric_netdev"],
             "expected_link": link,
             "dropped_rails": plan.get("dropped", []),
@@ -105,6 +105,12 @@ def rank_inputs(
         )
         for link in [_expected_link(plan, node)]
     ]
+
+
+def _selector(given: str | None, apart: Sequence[str]) -> str | None:
+    """What a start chooses from: what is set, without the network by which the node is reached."""
+    # Where devices are listed none is apart, so what is set can only exclude more.
+    return f"{given or '^'}{',' if given else ''}{','.join(apart)}" if apart else given
 
 
 def _expected_link(plan: Mapping[str, Any], node: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -12,10 +12,18 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .fabric_address import Given, settle
-from .fabric_facing import choose_rails, dark_twins, usable_ports, worth_looking
+from .fabric_facing import (
+    apart,
+    choose_rails,
+    dark_twins,
+    told_closed,
+    told_ways,
+    usable_ports,
+    worth_looking,
+)
 from .fabric_ports import NETPLAN_FILE, Port, Rail
 from .fabric_wish import FabricError, Pair, Unfit, Wish
-from .fabric_words import NEXT, fleeting, found_end, lacking, no_carrier, not_used, over_the_lan
+from .fabric_words import NEXT, fleeting, found_end, lacking, losing, no_carrier, not_used, over_the_lan
 from .link import summarize
 from .neighbours import is_link_local
 
@@ -27,7 +35,9 @@ class Plan:
     """What this node's fabric needs. `ports` are all rails' ports of this node, main rail first.
 
     `netplan` is the content that our file shall have, `profiles` are those that NetworkManager shall have
-    (netdev, address with prefix length, mtu in bytes); None and empty when nothing is to be written there.
+    (netdev, address with prefix length, mtu in bytes, perhaps `more` addresses); None and empty where nothing
+    is to be written.
+    `apart` are devices that lead to a network by which the node is reached, and are no rails.
     `waiting` are the ends (hca, address) of rails that are left out only while a rank runs.
     `found` are sentences on what was found and who made it; they, summary and warnings are the pair's.
     """
@@ -36,6 +46,7 @@ class Plan:
     ports: list[dict[str, Any]] = field(default_factory=list)
     netplan: str | None = None
     profiles: list[dict[str, Any]] = field(default_factory=list)
+    apart: list[str] = field(default_factory=list)
     waiting: list[dict[str, str]] = field(default_factory=list)
     found: list[str] = field(default_factory=list)
     summary: str = ""
@@ -76,10 +87,12 @@ def _plan(pair: Pair) -> list[Plan]:
     if pair.wish.limit > 1 and (twins := dark_twins(settled.rails, every)):
         settled.unfit.append(f"{not_used(1, twins)}: {no_carrier(twins, pair)}")
     plans = [_node_plan(rank, settled, pair) for rank in range(len(pair.names))]
-    for plan in plans:
+    for plan, devices in zip(plans, apart(every, pair), strict=True):
+        plan.apart = devices
         plan.summary = summarize([[port.hca for port in rail] for rail in settled.rails])
         plan.warnings = [*settled.unfit, *_warnings(settled, pair)]
-        plan.found = list(dict.fromkeys(_found(settled, pair)))
+        told = [*_found(settled, pair), *told_ways(every, settled.rails, pair), *told_closed(every, pair)]
+        plan.found = list(dict.fromkeys(told))
     return plans
 
 
@@ -131,7 +144,8 @@ def _node_plan(rank: int, settled: _Settled, pair: Pair) -> Plan:
             raise FabricError(_no_service(rank, port, own, pair))
         if port.maker.service == "NetworkManager":
             if not own.kept:
-                plan.profiles.append({"netdev": port.netdev, "address": own.address, "mtu": own.mtu})
+                profile = {"netdev": port.netdev, "address": own.address, "mtu": own.mtu}
+                plan.profiles.append(profile | ({"more": list(own.more)} if own.more else {}))
         elif port.ours or not own.kept:
             in_file.append((port, own))
     if any(not own.kept for _, own in in_file):
@@ -162,6 +176,8 @@ def _warnings(settled: _Settled, pair: Pair) -> Iterable[str]:
                 f"give it fabric_mtu {pair.wish.mtu}"
             )
         for name, port, own in zip(pair.names, rail, given, strict=True):
+            if not own.kept and (lost := port.loses((own.address, *own.more))):
+                yield losing(name, port, lost)
             waits = pair.serving and (pair.wish.mends or port.ours)
             cure = f"{NEXT} make it last" if waits else "fabric_manage: true makes it last"
             if own.kept and (text := fleeting(name, port, own.address, cure)):
@@ -195,6 +211,6 @@ def render_netplan(ports: dict[str, Given]) -> str:
             "      dhcp4: false",
             "      link-local: []",
             f"      mtu: {own.mtu}",
-            f"      addresses: [{own.address}]",
+            f"      addresses: [{', '.join([own.address, *own.more])}]",
         ]
     return "\n".join(lines) + "\n"

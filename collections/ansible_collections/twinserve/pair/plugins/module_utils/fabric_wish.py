@@ -65,6 +65,8 @@ class Wish:
     @property
     def hint(self) -> str:
         """What to do about a rail that cannot work as it is."""
+        if self.mends:
+            return "mend it there"
         own = "set fabric_manage: true to let Twinserve mend it"
         return f"fabric_manage: false only checks: mend it there, or {own}" if self.only_checks else own
 

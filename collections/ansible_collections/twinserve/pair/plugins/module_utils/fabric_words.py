@@ -57,6 +57,14 @@ def fleeting(name: str, port: Port, address: str, cure: str) -> str | None:
     return f"{name} {port.netdev} has {address} {how}: {rest}"
 
 
+def losing(name: str, port: Port, lost: Sequence[str]) -> str:
+    """What was set by hand on a port does not outlive that the port is set up anew."""
+    return (
+        f"{name} {port.netdev} is set up anew and loses what was set by hand: {', '.join(lost)}; "
+        "set it again, or write it into a file"
+    )
+
+
 def no_carrier(ends: Rail, pair: Pair) -> str:
     """Which ends have no live other end."""
     dark = [f"{name} {port.netdev}" for name, port in zip(pair.names, ends, strict=True) if not port.up]

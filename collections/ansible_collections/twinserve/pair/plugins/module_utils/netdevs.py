@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,29 +61,34 @@ def parse_links(text: str) -> dict[str, dict[str, Any]]:
     links = [link for link in json.loads(text or "[]") if link.get("ifname")]
     found = {}
     for link in links:
-        flags = link.get("flags", [])
-        own = [
-            (f"{info['local']}/{info['prefixlen']}", info)
-            for info in link.get("addr_info", [])
-            if info.get("family") == "inet" and not info.get("tentative")
-        ]
-        found[link["ifname"]] = {
-            "addresses": [address for address, _ in own],
-            "unrouted": [address for address, info in own if info.get("noprefixroute")],
-            "leased": [address for address, info in own if info.get("dynamic")],
-            "ipv6": [
-                f"{info['local']}/{info['prefixlen']}"
-                for info in link.get("addr_info", [])
-                if info.get("family") == "inet6" and info.get("scope") == "global"
-            ],
-            "master": link.get("master"),
-            "carries": [one["ifname"] for one in links if one.get("link") == link["ifname"]],
-            "mtu": link.get("mtu"),
-            "mac": link.get("address"),
-            "up": "UP" in flags,
-            "carrier": "LOWER_UP" in flags,
-        }
+        carries = [one["ifname"] for one in links if one.get("link") == link["ifname"]]
+        found[link["ifname"]] = {**_link(link), "carries": carries}
     return found
+
+
+def _link(link: Mapping[str, Any]) -> dict[str, Any]:
+    """One entry of `ip -j addr`."""
+    flags, infos = link.get("flags", []), link.get("addr_info", [])
+    own = [
+        (f"{info['local']}/{info['prefixlen']}", info)
+        for info in infos
+        if info.get("family") == "inet" and not info.get("tentative")
+    ]
+    return {
+        "addresses": [address for address, _ in own],
+        "unrouted": [address for address, info in own if info.get("noprefixroute")],
+        "leased": [address for address, info in own if info.get("dynamic")],
+        "ipv6": [
+            f"{info['local']}/{info['prefixlen']}"
+            for info in infos
+            if info.get("family") == "inet6" and info.get("scope") == "global"
+        ],
+        "master": link.get("master"),
+        "mtu": link.get("mtu"),
+        "mac": link.get("address"),
+        "up": "UP" in flags,
+        "carrier": "LOWER_UP" in flags,
+    }
 
 
 def read_links() -> dict[str, dict[str, Any]]:

@@ -84,7 +84,7 @@ def parse_networkctl(text: str) -> dict[str, NetworkdPort]:
 
 
 def read_network() -> dict[str, Any]:
-    """`links` by port, who made them (`makers`, see Maker), and the `netplan` files."""
+    """`links` by port, who made them (`makers`, see Maker), `routes` set by hand, and the `netplan` files."""
     links = read_links()
     running = running_services()
     nm = _ask_nm() if "NetworkManager" in running else {}
@@ -93,7 +93,18 @@ def read_network() -> dict[str, Any]:
     makers = {name: asdict(maker(name, link, nm, networkd, texts)) for name, link in links.items()}
     # The others' content may hold Wi-Fi passwords.
     netplan = {path: text if path.endswith(netplan_file.FILE.name) else "" for path, text in texts.items()}
-    return {"links": links, "makers": makers, "netplan": netplan}
+    return {"links": links, "makers": makers, "netplan": netplan, "routes": _routes_by_hand()}
+
+
+def _routes_by_hand() -> dict[str, list[str]]:
+    """IPv4 routes by port that no service made, in words."""
+    # What `ip route add` makes counts as made while booting; services name themselves.
+    found: dict[str, list[str]] = {}
+    for route in json.loads(run(["ip", "-j", "-4", "route", "show", "proto", "boot"], timeout=20) or "[]"):
+        if route.get("dev"):
+            via = f" via {route['gateway']}" if route.get("gateway") else ""
+            found.setdefault(route["dev"], []).append(f"{route['dst']}{via}")
+    return found
 
 
 def running_services() -> set[str]:

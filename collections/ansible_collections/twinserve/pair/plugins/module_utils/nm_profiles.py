@@ -27,14 +27,14 @@ def name_of(netdev: str) -> str:
 
 
 def wanted(profile: Mapping[str, Any]) -> dict[str, str]:
-    """What our profile holds: the address and nothing that could draw other traffic to the port."""
+    """What our profile holds: the addresses and nothing that could draw other traffic to the port."""
     return {
         "connection.interface-name": str(profile["netdev"]),
         "connection.autoconnect": "yes",
         # Above the profiles that NetworkManager makes by itself, which would ask for DHCP after a reboot.
         "connection.autoconnect-priority": "100",
         "ipv4.method": "manual",
-        "ipv4.addresses": str(profile["address"]),
+        "ipv4.addresses": ", ".join([str(profile["address"]), *profile.get("more", ())]),
         "ipv4.never-default": "yes",
         "ipv6.method": "disabled",
         "802-3-ethernet.mtu": str(profile["mtu"]),
@@ -83,11 +83,10 @@ def up_argv(profile: str, netdev: str, wait: int = _UP, kind: str = "id") -> lis
     return ["nmcli", "--wait", str(wait), "con", "up", kind, profile, "ifname", netdev]
 
 
-def apply(profile: Mapping[str, Any]) -> None:
-    """Make our profile of a port hold what is wanted, and put the port on it. Raises CommandError."""
+def apply_argvs(profile: Mapping[str, Any], new: bool) -> list[list[str]]:
+    """The calls that make our profile of a port hold what is wanted, and put the port on it."""
     netdev = str(profile["netdev"])
-    run(write_argv(netdev, wanted(profile), new=read(netdev) is None))
-    run(up_argv(name_of(netdev), netdev), timeout=_UP + 5)
+    return [write_argv(netdev, wanted(profile), new), up_argv(name_of(netdev), netdev)]
 
 
 def delete(netdev: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from . import fabric_record, guard, netplan_file, netplan_merge, nm_profiles, port_state, restore, way_back
 from .guard import ApplyError, Change
 from .rails_apply import Outcome
-from .shell import CommandError, run
+from .shell import CommandError, CommandTimeout, run
 
 # Seconds until the ports are as they were.
 _BACK = 5
@@ -68,9 +68,12 @@ def _change(record: dict[str, Any], now: dict[str, Any]) -> Change:
 def _restore(record: dict[str, Any], now: dict[str, Any]) -> None:
     """Each step alone: one that finds nothing to do must not keep the others from it. The check judges."""
     saved = fabric_record.keep(record["netplan"], way_back.folder(guard.NAME) / "netplan-wanted")
+    left = guard.budget()
     for command in restore.commands(record, now, saved):
         try:
-            run(command, timeout=20)
+            run(command, timeout=left())
+        except CommandTimeout:
+            raise
         except CommandError:
             continue
 

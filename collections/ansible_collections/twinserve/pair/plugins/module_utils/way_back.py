@@ -8,13 +8,15 @@ behind by somebody who was killed must not keep later changes away.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shlex
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from .shell import CommandError, run
 
@@ -26,6 +28,31 @@ _UNDO = 60
 def folder(name: str) -> Path:
     """Where a change keeps what its undo needs; only root may read it."""
     return FOLDER / name
+
+
+@contextmanager
+def lock(name: str, seconds: float, is_ready: Callable[[], bool] = lambda: True) -> Iterator[bool]:
+    """Keep everybody else from changes of that name, from when it `is_ready`; False when that takes too long.
+
+    Whoever waits for a change to be confirmed lets go meanwhile: the confirmation needs the lock too.
+    """
+    FOLDER.mkdir(mode=0o700, exist_ok=True)
+    limit = time.monotonic() + seconds
+    with (FOLDER / f"{name}.lock").open("w") as file:
+        while not (is_held := _take(file, is_ready)) and time.monotonic() < limit:
+            time.sleep(0.2)
+        yield is_held
+
+
+def _take(file: IO[str], is_ready: Callable[[], bool]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    if is_ready():
+        return True
+    fcntl.flock(file, fcntl.LOCK_UN)
+    return False
 
 
 def arm(name: str, seconds: int, commands: Sequence[Sequence[str]], about: dict[str, Any]) -> None:
@@ -41,7 +68,7 @@ def arm(name: str, seconds: int, commands: Sequence[Sequence[str]], about: dict[
     (place / "undo").write_text("\n".join(script) + "\n")
     if _is_alive(name):
         # Left by somebody who was killed before he wrote the next line; it has nothing to undo.
-        _stop_timer(name)
+        stop_timer(name)
     timer = ["--quiet", "--collect", f"--unit={_unit(name)}", f"--on-active={seconds}"]
     exact = ["--timer-property=AccuracySec=100ms", "--service-type=oneshot"]
     run(["systemd-run", *timer, *exact, "/bin/sh", str(place / "undo")])
@@ -71,11 +98,14 @@ def undo_now(name: str) -> None:
         why = str(error)
     if settle(name, _UNDO) != "undone":
         raise CommandError(why)
-    _stop_timer(name)
+    stop_timer(name)
 
 
 def claim(name: str) -> dict[str, Any] | None:
-    """Keep the change: no undo can begin any more. What was armed; None when nothing was, or too late."""
+    """Keep the change: no undo can begin any more. What was armed; None when nothing was, or too late.
+
+    The timer still has to be stopped; one that goes off before finds nothing to do.
+    """
     place = folder(name)
     if state(name) != "armed":
         return None
@@ -83,7 +113,6 @@ def claim(name: str) -> dict[str, Any] | None:
         (place / "armed").rename(place / "kept")
     except FileNotFoundError:
         return None
-    _stop_timer(name)
     about: dict[str, Any] = json.loads((place / "kept").read_text())
     return about
 
@@ -121,7 +150,7 @@ def _is_alive(name: str) -> bool:
     return any(state not in ("inactive", "failed") for state in said.split())
 
 
-def _stop_timer(name: str) -> None:
+def stop_timer(name: str) -> None:
     """A timer that has gone off is no longer there to stop, and has nothing left to do."""
     try:
         run(["systemctl", "stop", f"{_unit(name)}.timer"])
