@@ -20,7 +20,7 @@ SHARD = "model-00003-of-00012.safetensors"
 def next_release(lab: Lab) -> Iterator[str]:
     """A release with another model and another image; the hub and the registry have both."""
     hub = lab.folder / "hub"
-    shutil.copytree(hub / MODEL, hub / NEXT)
+    shutil.copytree(hub / MODEL, hub / NEXT, dirs_exist_ok=True)
     (hub / f"{NEXT}.json").write_text(json.dumps({"sha": NEXT_REVISION, "gated": False, "faults": {}}))
     head = lab.hosts[0]
     (image,) = set(lab.root(head, "docker", "images", "--format", "{{.Repository}}").split())
@@ -41,7 +41,7 @@ def next_release(lab: Lab) -> Iterator[str]:
 
 
 def packages(lab: Lab) -> list[str]:
-    return [lab.root(host, "sh", "-c", "wc -l < /var/log/dpkg.log") for host in lab.hosts]
+    return [lab.root(host, "md5sum", "/var/lib/dpkg/status") for host in lab.hosts]
 
 
 def snapshot(lab: Lab, host: str, name: str) -> str:
