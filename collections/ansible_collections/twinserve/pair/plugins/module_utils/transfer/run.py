@@ -46,17 +46,18 @@ class Copy:
         files = [one for one in wanted.payloads if one.name in lacks.files]
         large = [one for one in files if one.size >= _LARGE]
         self._make_room(way, [one for one in large if one.name in lacks.new])
-        streams.complete(lacks.files, large)
+        # Small ones that came before large ones would keep the large ones to the end, and one rail with them.
+        streams.complete(lacks.files, files if _any_large(wanted) else ())
         self._follow(streams, sum(one.size for one in wanted.payloads))
         if lacks.links or lacks.files.intersection(wanted.last):
             self._finish(streams.alive(), wanted.last)
         self._tell(_summary(streams.moved(), time.monotonic() - began))
 
     def _streams(self, wanted: Load, ways: Sequence[Way]) -> Streams:
-        """Streams that begin at once with what is not large: rsync itself leaves out what is there."""
+        """Streams that begin at once when no file is large: rsync itself leaves out what is there."""
         each = self._plan.streams or streams_for(os.cpu_count() or 1, len(ways))
-        small = [one for one in wanted.payloads if one.size < _LARGE]
-        return Streams(Queue(small, each * len(ways)), ways, each, self)
+        ahead = () if _any_large(wanted) else wanted.payloads
+        return Streams(Queue(ahead, each * len(ways)), ways, each, self)
 
     def _look(self, wanted: Load) -> tuple[Way, said.Lacking]:
         """What is missing, asked over the first rail that answers, or over the LAN; and which it was."""
@@ -149,6 +150,10 @@ class Copy:
 def streams_for(cores: int, rails: int) -> int:
     """Streams for each rail: two, so that one moves while the other starts; more where cores are idle."""
     return min(4, max(2, cores // (4 * rails)))
+
+
+def _any_large(wanted: Load) -> bool:
+    return any(one.size >= _LARGE for one in wanted.payloads)
 
 
 def _summary(moved: Mapping[str, int], seconds: float) -> str:
