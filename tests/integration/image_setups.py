@@ -52,8 +52,10 @@ def own_name(lab: Lab) -> str:
 def registry_off(lab: Lab, host: str) -> Iterator[None]:
     """The host does not reach the registry meanwhile."""
     shell(lab, host, f"iptables -I {_REFUSE}")
-    yield
-    shell(lab, host, f"iptables -D {_REFUSE}")
+    try:
+        yield
+    finally:
+        shell(lab, host, f"iptables -D {_REFUSE}")
 
 
 def set_store(lab: Lab, host: str, containerd: bool) -> str:
