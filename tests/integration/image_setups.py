@@ -66,7 +66,7 @@ def set_store(lab: Lab, host: str, containerd: bool) -> str:
 
 def forget_images(lab: Lab, host: str) -> None:
     """Remove every image of the store in use."""
-    shell(lab, host, "docker images --quiet --no-trunc | sort -u | xargs -r docker rmi --force")
+    shell(lab, host, "docker image prune --all --force")
 
 
 def image_names(lab: Lab, host: str) -> set[str]:
