@@ -72,7 +72,7 @@ molecule: dev ## Each role alone, in the lab
 test-rdma: dev ## The fabric role on two virtual machines with real RoCE devices; slow, not in CI
 	@echo "== fabric on real RoCE devices (two virtual machines)"
 	@mkdir -p build
-	@$(SUDO) nice -n 10 $(BIN)/python -m pytest -v --junitxml build/rdma.xml tests/rdma
+	@$(SUDO) $(BIN)/python -m pytest -v --junitxml build/rdma.xml tests/rdma
 
 .PHONY: manual
 manual: venv ## Write the generated parts: settings manual, README table

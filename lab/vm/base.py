@@ -118,7 +118,7 @@ def build(root: Path, distribution: Distribution, progress: Progress) -> Base:
     unfinished.folder.mkdir(parents=True)
     tree = unfinished.folder / "tree"
     progress.say(
-        f"building the machines' base: {distribution.id} {distribution.release}, two to five minutes"
+        f"building the machines' base: {distribution.id} {distribution.release}, one to five minutes"
     )
     _install(tree, distribution)
     release = _finish(tree)

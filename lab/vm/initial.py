@@ -25,7 +25,8 @@ set -e
 for module in $(/bin/busybox cat /modules/order); do /bin/busybox insmod /modules/$module; done
 until [ -b /dev/vda ]; do /bin/busybox sleep 0.1; done
 /bin/busybox mount -t ext4 -o noatime /dev/vda /disk
-/bin/busybox cp -a /machine/. /disk/
+# Once: what is written there later, such as authorized keys, stays through a reboot.
+if [ ! -e /disk/.own-files ]; then /bin/busybox cp -a /machine/. /disk/; : >/disk/.own-files; fi
 /bin/busybox umount /proc
 /bin/busybox mount -o move /dev /disk/dev
 exec /bin/busybox switch_root /disk /sbin/init

@@ -14,8 +14,10 @@ from twinlab.command import run
 from .base import USER, USER_ID
 from .cpio import Entry
 
-GATEWAY = "198.18.99.1"  # RFC 2544; the management network is QEMU's own and seen by nobody else
 MANAGEMENT = "enP7s7"
+# The controller's way in, a network of QEMU's own for each machine. Not the management network: QEMU answers
+# there for every address, also for that of the other machine.
+CONTROLLER, WAY_IN = "enP8s8", "198.18.98.15"
 RAILS = ("enp1s0f0np0", "enP2p1s0f0np0")
 DEVICES = ("rocep1s0f0", "roceP2p1s0f0")
 _SECRET = stat.S_IFREG | 0o600
@@ -37,11 +39,11 @@ class Machine:
 
     @property
     def address(self) -> str:
-        """On the management network."""
+        """On the management network (RFC 2544), which both machines are on, and nobody else."""
         return f"198.18.99.{10 + self.number}"
 
     def mac(self, port: int) -> str:
-        """Hardware address of port 0 (management), 1 or 2 (the rails), with the vendor's first half."""
+        """Hardware address of port 0 (management), 1 or 2 (the rails), 3 (controller)."""
         return f"4c:bb:47:00:{self.number:02x}:{0x0F + port:02x}"
 
     @property
@@ -98,7 +100,7 @@ def own_files(machine: Machine, user_key: str) -> list[Entry]:
         _text("machine/etc/ssh/ssh_host_ed25519_key.pub", public),
         Entry("machine/etc/ssh/ssh_host_ed25519_key", machine.host_key.read_bytes(), _SECRET),
         Entry("machine/etc/netplan/01-management.yaml", _netplan(machine).encode(), _SECRET),
-        *(_link(port, name, machine) for port, name in enumerate((MANAGEMENT, *RAILS))),
+        *(_link(port, name, machine) for port, name in enumerate((MANAGEMENT, *RAILS, CONTROLLER))),
         Entry(f"machine/{home}", mode=stat.S_IFDIR | 0o750, owner=USER_ID),
         Entry(f"machine/{home}/.ssh", mode=stat.S_IFDIR | 0o700, owner=USER_ID),
         Entry(f"machine/{home}/.ssh/authorized_keys", user_key.encode(), _SECRET, USER_ID),
@@ -115,6 +117,7 @@ def _link(port: int, name: str, machine: Machine) -> Entry:
 
 
 def _netplan(machine: Machine) -> str:
-    ports = {MANAGEMENT: {"addresses": [f"{machine.address}/24"]}}
+    addresses = {MANAGEMENT: f"{machine.address}/24", CONTROLLER: f"{WAY_IN}/24"}
+    ports = {port: {"addresses": [address]} for port, address in addresses.items()}
     # JSON is YAML; netplan takes it.
     return json.dumps({"network": {"version": 2, "renderer": "networkd", "ethernets": ports}}) + "\n"

@@ -11,7 +11,6 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from twinlab import apt_sources
@@ -129,18 +128,13 @@ def _free_ports(count: int) -> list[int]:
 
 def wait(pair: Sequence[Machine], progress: Progress) -> None:
     """Wait until both have booted in full.  Raises LabError with what keeps one from it."""
-
-    def one(machine: Machine) -> None:
+    for machine in pair:
         _wait_for_ssh(machine)
-        progress.say(f"{machine.name} answers")
         said = attempt(ssh_argv(machine, ["systemctl", "is-system-running", "--wait"])).stdout.strip()
         if said != "running":
             failed = attempt(ssh_argv(machine, ["systemctl", "--failed", "--plain", "--no-legend"])).stdout
             raise LabError(f"{machine.name} is {said or 'gone'}: {failed.strip()}")
         progress.say(f"{machine.name} runs")
-
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(one, pair))
 
 
 def _wait_for_ssh(machine: Machine) -> None:

@@ -57,7 +57,7 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     for host, parts in before.items():
         for part, was in parts.items():
             now = after[host][part]
-            if part == "files":
+            if isinstance(was, list):
                 found += [f"{host}: gone or changed: {line}" for line in sorted(set(was) - set(now))]
                 found += [f"{host}: new or changed: {line}" for line in sorted(set(now) - set(was))]
             elif was != now:
@@ -89,14 +89,14 @@ def _link_state(lab: HasRoot, host: str) -> dict[str, Any]:
     return {
         "files": lab.root(host, "sh", "-c", _LINK_FILES).splitlines(),
         "kernel": lab.root(host, "sh", "-c", _LINK_KERNEL).splitlines(),
-        "links": {
-            link["ifname"]: (
-                link["mtu"],
-                sorted(link["flags"]),
-                [(one["local"], one["prefixlen"], one.get("label")) for one in link["addr_info"]],
-            )
+        "links": [
+            f"{link['ifname']}: MTU {link['mtu']} {','.join(link['flags'])} {_shown(link['addr_info'])}"
             for link in links
             if not link["ifname"].startswith(("veth", "br-"))
-        },
+        ],
         "profiles": lab.root(host, "sh", "-c", f"if {nmcli}; then :; fi").splitlines(),
     }
+
+
+def _shown(addresses: list[dict[str, Any]]) -> str:
+    return " ".join(f"{one['local']}/{one['prefixlen']} {one.get('label', '')}".strip() for one in addresses)

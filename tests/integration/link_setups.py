@@ -34,15 +34,18 @@ done
 _NETWORK_MANAGER = """
 apt-get update -q
 DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends network-manager
-printf '[keyfile]\\nunmanaged-devices=interface-name:enP7s7,interface-name:docker0,interface-name:veth*\\n' \
+printf '[main]\\n{main}\\n
+[keyfile]\\nunmanaged-devices=interface-name:enP7s7,interface-name:docker0,interface-name:veth*\\n' \\
   > /etc/NetworkManager/conf.d/10-office.conf
 systemctl restart NetworkManager
 """
 # Contents, so that a file that was written anew and alike is no difference; the rest as the kernel has it.
 _FILES = """
 cd /
-for file in $(find etc/netplan etc/NetworkManager/system-connections etc/systemd/network run/systemd/network \
-    run/NetworkManager/system-connections run/netplan -type f 2>/dev/null | sort); do
+for folder in etc/netplan etc/NetworkManager/system-connections etc/systemd/network run/netplan \
+    run/NetworkManager/system-connections run/systemd/network; do
+    [ ! -d $folder ] || find $folder -type f
+done | sort | while IFS= read -r file; do
     stat -c '%n %a %U' "$file"
     cat "$file"
 done
@@ -50,10 +53,13 @@ done
 
 
 @contextmanager
-def own_lab(name: str, *options: str) -> Iterator[Lab]:
-    """A pair beside that of the story, whose network is set up otherwise; wiped afterwards."""
+def own_lab(name: str, *options: str, mark: str = "x") -> Iterator[Lab]:
+    """A pair beside that of the story, whose network is set up otherwise; wiped afterwards.
+
+    `mark`, one letter, tells one that lives beside another such pair.
+    """
     state = Path(os.environ.get("TWINSERVE_LAB", ROOT / ".lab"))
-    lab = Lab(f"{name[:8]}x", state / f"{name[:8]}x")
+    lab = Lab(f"{name[:8]}{mark}", state / f"{name[:8]}{mark}")
     lab.verb("down", "--wipe")
     lab.verb("up", *options)
     yield lab
@@ -106,10 +112,10 @@ def up(lab: Lab, host: str, *ports: str) -> None:
     shell(lab, host, "; ".join(f"ip link set {port} up" for port in ports))
 
 
-def install_network_manager(lab: Lab) -> None:
-    """NetworkManager takes the rails, as on DGX OS; management stays where it is."""
+def install_network_manager(lab: Lab, main: str = "") -> None:
+    """NetworkManager takes the rails, as on DGX OS; management stays where it is. `main` is its section."""
     for host in lab.hosts:
-        shell(lab, host, _NETWORK_MANAGER)
+        shell(lab, host, _NETWORK_MANAGER.format(main=main))
 
 
 def network_state(lab: Lab) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import time
 
 import pytest
 from lab_pair import Lab, Play
+from link_setups import RAILS, said
 
 
 def wait_for_answer(lab: Lab, seconds: float = 90) -> None:
@@ -27,6 +28,22 @@ def test_status_is_one_screen(lab: Lab, converged: Play) -> None:
     for text in ("serving", "rank 0", "rank 1", "rail 0", "rail 1", "window   1048576", "restarts 0"):
         assert text in run.output
     assert "drift" not in run.output
+
+
+def test_f09_a_second_rail_that_lost_its_address_under_a_running_pair_waits(
+    lab: Lab, converged: Play
+) -> None:
+    before, worker, twin = lab.containers(), lab.hosts[1], RAILS[1]
+    lab.root(worker, "ip", "addr", "del", "192.168.178.2/24", "dev", twin)
+    try:
+        run = lab.play("site.yml").succeeded()
+        assert "192.168.178.2" not in lab.root(worker, "ip", "-br", "-4", "addr", "show", twin)
+    finally:
+        lab.root(worker, "networkctl", "reconfigure", twin)
+
+    assert (lab.containers(), run.changed) == (before, 0)
+    lacks = f"not used: {worker} {twin} lacks 192.168.178.2/24, which is not written under a running rank"
+    assert f"{lacks}: run playbooks/stop.yml, then playbooks/fabric.yml" in said(run.output)
 
 
 def test_stopped_stays_stopped_through_a_reboot_and_frees_the_memory(lab: Lab, converged: Play) -> None:

@@ -61,6 +61,8 @@ def test_f07_rails_of_a_netplan_file_are_kept_and_only_ssh_is_set_up(pair: Lab) 
     run = pair.play(FABRIC).succeeded()
 
     assert "2 rails: rocep1s0f0,roceP2p1s0f0 <-> rocep1s0f0,roceP2p1s0f0" in run.output
+    found = f"head {MAIN}: 10.9.1.1/24, MTU 9000, from netplan (/etc/netplan/50-theirs.yaml)"
+    assert found in said(run.output)
     assert network_state(pair) == before
     assert pair.play(FABRIC).succeeded().changed == 0
 
@@ -120,7 +122,21 @@ def test_f12_link_local_addresses_are_nobodys_and_give_way(pair: Lab) -> None:
 
 
 @pytest.mark.slow
+def test_f12_addresses_set_by_hand_are_made_to_last_when_asked_for(pair: Lab) -> None:
+    make(pair, by_hand, TWO_SUBNETS)
+    worker = pair.hosts[1]
+
+    pair.play(FABRIC, "-e", "fabric_manage=true").succeeded()
+
+    before = {port: links(pair, worker)[port] for port in RAILS}
+    assert before == {port: (9000, "UP", [TWO_SUBNETS[1][port][0]]) for port in RAILS}
+    pair.verb("reboot", worker)
+    assert {port: links(pair, worker)[port] for port in RAILS} == before
+
+
+@pytest.mark.slow
 def test_a_rail_with_one_addressed_end_gets_its_other_end(pair: Lab) -> None:
+    up(pair, pair.hosts[1], *RAILS)
     by_netplan(pair, pair.hosts[0], TWO_SUBNETS[0])
     before = network_state(pair)[pair.hosts[0]]
 
@@ -140,7 +156,7 @@ def test_a_rail_with_one_addressed_end_gets_its_other_end(pair: Lab) -> None:
     ("worker", "words"),
     [
         ({MAIN: ("10.9.7.2/24", 9000)}, ("10.9.1.1/24", "10.9.7.2/24")),
-        ({MAIN: ("10.9.1.1/24", 9000)}, ("10.9.1.1/24", "same address")),
+        ({MAIN: ("10.9.1.1/24", 9000)}, ("both have 10.9.1.1",)),
     ],
     ids=["other subnets", "the same address"],
 )
@@ -149,6 +165,8 @@ def test_ends_that_do_not_meet_are_named_and_mended_when_asked_for(
 ) -> None:
     head = {MAIN: ("10.9.1.1/24", 9000)}
     make(pair, by_netplan, (head, worker))
+    for host in pair.hosts:
+        up(pair, host, *RAILS)
     before = network_state(pair)
 
     refused = pair.play(FABRIC).refused()
@@ -185,7 +203,8 @@ def test_f09_addresses_on_crossed_functions_are_told(pair: Lab) -> None:
 
     refused = pair.play(FABRIC).refused()
 
-    assert "10.9.1.2" in said(refused.output)
+    ends = "rocep1s0f0 (10.9.1.1, MTU 9000) <-> roceP2p1s0f0 (10.9.1.2, MTU 9000)"
+    assert f"rail 0 {ends} does not reach the peer: {pair.hosts[0]}:" in said(refused.output)
 
 
 @pytest.fixture(scope="module")

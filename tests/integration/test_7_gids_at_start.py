@@ -142,12 +142,22 @@ def test_a_link_local_entry_at_the_usual_index_is_not_taken(serving: Lab) -> Non
     assert found["rails"][0]["worker"]["gid_index"] == 5
 
 
-def test_f12_a_rail_that_lost_its_address_is_named_and_the_pair_waits(serving: Lab) -> None:
-    shell(serving, serving.hosts[1], f"ip addr del {WORKER}/24 dev {MAIN}")
+def test_f12_a_node_that_lost_its_addresses_is_named_and_the_pair_waits(serving: Lab) -> None:
+    shell(serving, serving.hosts[1], "".join(f"ip addr flush dev {port};" for port in RAILS))
 
     found = restart(serving, lambda now: "lost" in now["detail"])
 
     assert f"{MAIN} lost {WORKER}; run the fabric play" in found["detail"]
+    assert serving.containers() == {host: "" for host in serving.hosts}
+
+
+def test_f12_a_lost_main_rail_is_told_while_the_other_serves(serving: Lab) -> None:
+    shell(serving, serving.hosts[1], f"ip addr del {WORKER}/24 dev {MAIN}")
+
+    found = restart(serving, serves)
+
+    assert found["rails"][0]["worker"]["hca"] == HCAS[1]
+    assert f"{MAIN} lost {WORKER}; run the fabric play" in " ".join(found["warnings"])
 
 
 def test_f23_a_device_that_is_gone_is_named_and_the_pair_waits(serving: Lab) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.twinserve.pair.plugins.module_utils.netdevs import parse_addresses
+from ansible_collections.twinserve.pair.plugins.module_utils.netdevs import parse_links
 from ansible_collections.twinserve.pair.plugins.module_utils.sysfs import Device, read_devices
 from fake_sysfs import EINVAL_FILE
 
@@ -39,7 +39,7 @@ def plant(name: str, root: Path, longest_row: int = 8) -> Captured:
     addresses: dict[str, list[str]] = {}
     for path, kind, value in entries((TREES / f"{name}.txt").read_text(), longest_row):
         if path == "ip":
-            addresses = parse_addresses(value)
+            addresses = {port: link["addresses"] for port, link in parse_links(value).items()}
         else:
             _put(root / "sys" / path, kind, value)
     return Captured(root, addresses)

@@ -19,10 +19,8 @@ NAMES = ("spark-a", "spark-b")
 
 def link(*addresses: str, mtu: int = 9000, up: bool = True, carrier: bool = True) -> dict[str, Any]:
     """A network port as `ip` shows it."""
-    return {"addresses": list(addresses), "unrouted": [], "mtu": mtu, "mac": None} | {
-        "up": up,
-        "carrier": carrier,
-    }
+    shown = {"addresses": list(addresses), "unrouted": [], "leased": [], "ipv6": [], "mtu": mtu, "mac": None}
+    return shown | {"master": None, "carries": [], "up": up, "carrier": carrier}
 
 
 def maker(
@@ -31,9 +29,11 @@ def maker(
     *files: str,
     lasting: bool = True,
     by_hand: tuple[str, ...] = (),
+    link_local: bool = False,
 ) -> dict[str, Any]:
     """Who configured a port, as `network_owner.Maker`."""
-    return {"service": service, "profile": profile, "files": files, "lasting": lasting, "by_hand": by_hand}
+    made = {"service": service, "profile": profile, "files": files, "lasting": lasting, "by_hand": by_hand}
+    return made | {"link_local": link_local}
 
 
 def network(ports: tuple[tuple[str, str, str], ...], links: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def network(ports: tuple[tuple[str, str, str], ...], links: Mapping[str, Any]) -
     known.update(links)
     devices = [{"netdev": netdev, "hca": hca, "pci": pci} for netdev, hca, pci in reversed(ports)]
     makers = {name: maker() for name in known}
-    return {"devices": devices, "network": {"links": known, "makers": makers, "netplan": {}}}
+    return {"devices": devices, "network": {"links": known, "makers": makers, "netplan": {}, "routes": {}}}
 
 
 def head(**links: Any) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class Node:
             folder.mkdir(parents=True, exist_ok=True)
         monkeypatch.setattr(netplan_file, "FILE", self.etc / "60-twinserve-fabric.yaml")
         monkeypatch.setattr(netplan_file, "GENERATORS", ())
-        monkeypatch.setattr(netplan_merge, "SOURCES", (self.etc,))
+        monkeypatch.setattr(netplan_file, "FOLDERS", (self.etc,))
         monkeypatch.setattr(netplan_merge, "LIVE", root / "run")
         monkeypatch.setattr(netplan_merge, "NETWORKD", (self.networkd, self.live, root / "usr/lib"))
         self.file("01-office.yaml", "network:\n  ethernets:\n    enP7s7: {}\n")
@@ -88,8 +88,23 @@ def test_f13_somebody_elses_invalid_file_is_named_in_netplans_own_words(node: No
         node.check()
     assert str(caught.value) == (
         f"{bad}:5:18: Error in network definition: address '10.0.0.1' is missing /prefixlength: "
-        "mend that file first, nothing was changed"
+        "mend that file first, no address was changed"
     )
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_f13_a_netplan_that_does_not_answer_is_nobodys_file(
+    node: Node, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    if is_there:
+        node.programs.answer("netplan_generate", "Segmentation fault\n", 139)
+    else:
+        monkeypatch.setattr(netplan_file, "generate_argv", lambda: [str(node.root / "gone")])
+    with pytest.raises(MergeError) as caught:
+        node.check()
+    assert "mend that file" not in str(caught.value)
+    assert ("Segmentation fault" if is_there else "gone is not installed") in str(caught.value)
+    assert str(caught.value).endswith("; the files of netplan could not be tried, no address was changed")
 
 
 def test_f13_edits_that_others_never_applied_are_refused_by_file_and_port(node: Node) -> None:
@@ -99,7 +114,7 @@ def test_f13_edits_that_others_never_applied_are_refused_by_file_and_port(node: 
         node.check()
     assert str(caught.value) == (
         f"{edited} has edits of enP7s7 that were never applied and would go live with the rails: apply them "
-        "(sudo netplan apply) or take them back, then run this again; nothing was changed"
+        "(sudo netplan apply) or take them back, then run this again; no address was changed"
     )
 
 
@@ -110,6 +125,27 @@ def test_f13_what_is_live_is_read_before_netplan_is_called(node: Node) -> None:
     leaks = f'{GENERATE}; cp "$NODE/without/"* {node.live}'
     node.programs.answer("netplan_generate", do=leaks)
     with pytest.raises(MergeError, match="has edits of enP7s7 that were never applied"):
+        node.check()
+
+
+@pytest.mark.parametrize(
+    ("more", "lacks"),
+    [
+        ("Address=10.0.0.1/24\n", "10.0.0.1/24"),
+        ("[Link]\nMTUBytes=1400\n", "MTU 1400"),
+        ("Address=fd00::1/64\n", ""),
+    ],
+)
+def test_f13_edits_that_a_reload_of_systemd_brought_to_run_are_seen_at_the_port(
+    node: Node, more: str, lacks: str
+) -> None:
+    edited = node.file("40-office.yaml", "network:\n  ethernets:\n    enP7s7:\n      mtu: 1400\n")
+    node.makes(enP7s7=OFFICE + more)
+    (node.live / "10-netplan-enP7s7.network").write_text(OFFICE + more)
+    if not lacks:
+        node.check()
+        return
+    with pytest.raises(MergeError, match=f"{edited} gives enP7s7 {lacks}, which was never applied"):
         node.check()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils import netdevs, network_owner
+from ansible_collections.twinserve.pair.plugins.module_utils import netdevs, netplan_file, network_owner
 from fake_programs import Programs
 from probes import link, maker
 
@@ -26,16 +26,31 @@ LINKS = [
         ],
     },
     {"ifname": "enp1s0f1np1", "flags": ["NO-CARRIER", "BROADCAST", "UP"], "mtu": 1500},
-    {"ifname": "down0", "flags": ["BROADCAST"], "mtu": 1500},
+    {"ifname": "down0", "flags": ["BROADCAST"], "mtu": 1500, "master": "br0"},
+    {
+        "ifname": "rail.7",
+        "link": "enp1s0f1np1",
+        "flags": [],
+        "mtu": 1500,
+        "addr_info": [
+            {"family": "inet", "local": "10.1.1.1", "prefixlen": 24, "dynamic": True},
+            {"family": "inet6", "local": "fd00::1", "prefixlen": 64, "scope": "global"},
+            {"family": "inet6", "local": "fe80::2", "prefixlen": 64, "scope": "link"},
+        ],
+    },
 ]
 
 
 def test_links_with_addresses_mtu_and_carrier() -> None:
     links = netdevs.parse_links(json.dumps(LINKS))
-    assert list(links) == ["lo", "enp1s0f0np0", "enp1s0f1np1", "down0"]
+    assert list(links) == ["lo", "enp1s0f0np0", "enp1s0f1np1", "down0", "rail.7"]
     assert links["enp1s0f0np0"] == {
         "addresses": ["198.51.100.1/24"],
         "unrouted": [],
+        "leased": [],
+        "ipv6": [],
+        "master": None,
+        "carries": [],
         "mtu": 9000,
         "mac": "4c:bb:47:00:01:10",
         "up": True,
@@ -44,6 +59,8 @@ def test_links_with_addresses_mtu_and_carrier() -> None:
     seen = {name: (link["up"], link["carrier"]) for name, link in links.items()}
     assert seen["enp1s0f1np1"] == (True, False)
     assert seen["down0"] == (False, False)
+    assert (links["down0"]["master"], links["enp1s0f1np1"]["carries"]) == ("br0", ["rail.7"])
+    assert (links["rail.7"]["leased"], links["rail.7"]["ipv6"]) == (["10.1.1.1/24"], ["fd00::1/64"])
 
 
 RECORDED = Path(__file__).parent / "recorded/network"
@@ -56,7 +73,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(network_owner, "IFUPDOWN", tmp_path / "network")
     for place in ("run", "etc", "lib"):
         (tmp_path / place).mkdir()
-    monkeypatch.setattr(network_owner, "NETPLAN", [tmp_path / place for place in ("run", "etc", "lib")])
+    monkeypatch.setattr(netplan_file, "FOLDERS", [tmp_path / place for place in ("lib", "etc", "run")])
     return tmp_path
 
 
@@ -183,3 +200,26 @@ def test_only_our_netplan_file_is_read_out(folders: Path, monkeypatch: pytest.Mo
         (str(folders / "etc/60-twinserve-fabric.yaml"), "network: {}\n"),
         (str(folders / "run/70-x.yaml"), ""),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "only"),
+    [
+        ("[Match]\nName=a0\n[Network]\nLinkLocalAddressing=ipv4\n", True),
+        ("[Network]\nLinkLocalAddressing=ipv4\nDHCP=ipv4\n", False),
+        ("[Network]\nLinkLocalAddressing=ipv4\nAddress=10.0.0.1/24\n", False),
+        ("[Network]\nLinkLocalAddressing=ipv6\n", False),
+        ("[Network]\nDHCP=yes\n", False),
+        ("[connection]\nid=x\n[ipv4]\nmethod=link-local\n", True),
+        ("[connection]\nid=x\n[ipv4]\nmethod=auto\n", False),
+    ],
+)
+def test_f12_a_file_by_which_a_port_only_gives_itself_an_address(
+    tmp_path: Path, text: str, only: bool
+) -> None:
+    file = tmp_path / "a"
+    file.write_text(text)
+    networkd = {"a0": network_owner.NetworkdPort(str(file))}
+    assert network_owner.maker("a0", link(), {}, networkd, {}).link_local is only
+    keyfile = network_owner.parse_nmcli("a0:connected\n", f"x:a0:{file}\n")
+    assert network_owner.maker("a0", link(), keyfile, None, {}).link_local is only

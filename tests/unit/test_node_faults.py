@@ -104,7 +104,7 @@ def test_a_sound_node_has_no_fault() -> None:
             "no GPU: nvidia-smi is not installed",
         ),
         ({"gpu": {"names": []}}, "no GPU: nvidia-smi lists no GPU"),
-        ({"host_key": None}, "sshd has no ed25519 host key: run ssh-keygen -A"),
+        ({"host_key": None}, "sshd has no host key: run ssh-keygen -A"),
         (
             {"network": None, "errors": {"network": "ip is not installed"}},
             "the network cannot be read: ip is",

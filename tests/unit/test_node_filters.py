@@ -114,6 +114,26 @@ def test_a_peer_that_is_named_settles_the_ports_of_every_start() -> None:
     assert [one["fabric_netdev"] for one in unplanned] == [None, None]
 
 
+@pytest.mark.parametrize(
+    ("given", "apart", "used"),
+    [
+        (None, ["r1", "r2"], "^r1,r2"),
+        ("^r0", ["r1"], "^r0,r1"),
+        ("^=r0", ["r1"], "^=r0,r1"),
+        ("r0", [], "r0"),
+        (None, [], None),
+    ],
+)
+def test_f05_a_start_leaves_the_network_by_which_nodes_are_reached_out(
+    given: str | None, apart: list[str], used: str | None
+) -> None:
+    node = {"hf": {"home": "/hf"}, "kernel_cache": "/k", "devices": []}
+    own = [{"nccl_ib_hca": given, "fabric_netdev": None, "fabric_peer": None}]
+    plan = {"ports": [], "apart": apart}
+    (inputs,) = FILTERS["rank_inputs"]([node], NAMES[:1], ("a",), own, [plan], {})
+    assert inputs["nccl_ib_hca"] == used
+
+
 def test_the_lookup_packs_the_folder_that_the_modules_import() -> None:
     (package,) = LookupModule().run([])
     assert sorted(package) == ["archive", "version"]

@@ -80,9 +80,34 @@ def test_f13_where_no_new_connection_comes_through_the_node_goes_back(
     assert change.told["failed"]
     assert change.told["msg"] == (
         "spark-b: its rails were being addressed (192.168.177.2/24 to enp1s0f0np0): no new connection came "
-        "through (port 22: Connection timed out); it took the change back by itself and is reachable again. "
-        "journalctl -u 'twinserve-way-back-*' there tells more; then run playbooks/fabric.yml again"
+        "through in time (port 22: Connection timed out); it took the change back by itself and is reachable "
+        "again. journalctl -u 'twinserve-way-back-*' there tells more; then run playbooks/fabric.yml again"
     )
+
+
+def test_a_change_that_is_kept_but_left_something_behind_fails_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = {
+        "failed": True,
+        "msg": "the change is kept, but nmcli con delete: no (exit 1)",
+        "way_back": "kept",
+    }
+    change = Changed(monkeypatch, [ARMED, answer])
+    assert change.told == {**ARMED, **answer, "msg": f"spark-b: {answer['msg']}"}
+
+
+def test_f13_no_connection_is_blamed_where_one_came_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = {"failed": True, "msg": "no change of the rails waits to be confirmed", "way_back": "none"}
+    unclear = {"failed": True, "msg": "systemctl show: Connection refused (exit 1)", "invocation": {}}
+    for answer, reason in (
+        (UNDONE, "it was not confirmed in time; it took the change back"),
+        (nothing, "it could not be confirmed (no change of the rails waits to be confirmed)"),
+        (unclear, "it could not be confirmed (systemctl show: Connection refused (exit 1))"),
+    ):
+        told = Changed(monkeypatch, [ARMED, answer]).told["msg"]
+        assert f"to enp1s0f0np0): {reason}" in told
+        assert "no new connection" not in told
 
 
 def test_f13_a_node_that_stays_away_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,4 +134,16 @@ def test_f13_a_node_that_was_restarted_meanwhile_is_said_to(monkeypatch: pytest.
     nothing = {"failed": True, "msg": "no change waits", "way_back": "none"}
     change = Changed(monkeypatch, [ARMED, nothing])
     assert "no change waits there any more" in change.told["msg"]
-    assert Changed(monkeypatch, [ARMED, {"failed": True, "msg": "no sudo"}]).told["msg"].count("no sudo") == 1
+    refused = Changed(monkeypatch, [ARMED, {"failed": True, "msg": "no sudo", "invocation": {}}])
+    assert "(no sudo); it is reachable again, but does not say what became of it." in refused.told["msg"]
+
+
+def test_a_module_that_was_called_wrongly_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = {"failed": True, "msg": "Unsupported parameters", "invocation": {}}
+    change = Changed(monkeypatch, [wrong])
+    assert (change.told, change.clock.now) == (wrong, 0.0)
+
+
+def test_f13_a_question_that_was_killed_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    change = Changed(monkeypatch, [ARMED, {"failed": True, "msg": "Killed"}, KEPT])
+    assert change.told == {**ARMED, "way_back": "kept"}

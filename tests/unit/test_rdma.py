@@ -15,10 +15,18 @@ from ansible_collections.twinserve.pair.plugins.module_utils.shell import Comman
 from ansible_collections.twinserve.pair.plugins.module_utils.sysfs import Device
 from ansible_collections.twinserve.pair.plugins.modules import rdma_info
 from module_run import run_module
+from probes import link
 
 ADDRESS = "198.51.100.1"
-LINK = {"addresses": [f"{ADDRESS}/24"], "unrouted": [], "mtu": 9000, "mac": "m", "up": True, "carrier": True}
-MAKER = {"service": "networkd", "profile": "p", "files": [], "lasting": True, "by_hand": []}
+LINK = link(f"{ADDRESS}/24")
+MAKER = {
+    "service": "networkd",
+    "profile": "p",
+    "files": [],
+    "lasting": True,
+    "by_hand": [],
+    "link_local": False,
+}
 # The second port has the same address: then a ping cannot tell the two apart.
 NETWORK = {"links": {"enp1s0f1np1": LINK, "eth0": LINK}, "makers": {"enp1s0f1np1": MAKER, "eth0": MAKER}}
 COUNTERS = {"symbol_error": 3, "packet_seq_err": 0}

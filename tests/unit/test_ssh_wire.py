@@ -56,6 +56,12 @@ def test_f19_the_head_knows_its_workers_by_every_address_that_it_may_use() -> No
     assert plan(node("HOSTA"), node("HOSTB"))[0]["known_hosts"] == KNOWN
 
 
+def test_f19_the_head_still_knows_a_rail_that_waits_for_the_pair_to_be_stopped() -> None:
+    short = {"ports": PLANS[1]["ports"][:1], "waiting": [{"hca": "r1", "address": "203.0.113.2/24"}]}
+    entry = ssh_wire.plan([node("HOSTA"), node("HOSTB")], ALIASES, [PLANS[0], short])[0]
+    assert entry["known_hosts"] == KNOWN
+
+
 def test_f19_the_connections_that_the_head_needs() -> None:
     assert ssh_wire.logins([node("HOSTA"), node("HOSTB")], ["192.0.2.11", "192.0.2.12"], PLANS) == [
         {"key": "control", "user": "twinserve", "address": "192.0.2.12"},

@@ -173,6 +173,21 @@ def test_f22_a_rank_that_cannot_be_heard_yet_is_waited_for(monkeypatch: pytest.M
     assert world.until("down")["detail"].startswith("rank 1 uses TCP, not RoCE")
 
 
+def test_f22_a_rank_that_is_never_heard_does_not_keep_the_pair_from_serving(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def mute(_stdin: str) -> str:
+        raise NodeError("did not answer within 20 s")
+
+    world = listening()
+    monkeypatch.setattr(world.ranks[1], "_logs", mute)
+    world.until("serving")
+    text = (
+        "what rank 1 (spark-b) runs over is not known: its log could not be read (did not answer within 20 s)"
+    )
+    assert world.said.count(text) == 1 and not world.heard("rank 0 (spark-a) runs over")
+
+
 def test_f22_a_rank_that_died_of_it_is_told_so_too() -> None:
     world = listening()
     world.ranks[0].script = [Start(dies=0, log=(TCP, "RuntimeError: NCCL error 2: unhandled system error"))]

@@ -135,7 +135,8 @@ def test_ssh_checks_host_keys_and_sends_one_word(tmp_path: Path, monkeypatch: py
         ),
         (
             "echo 'twinserve@192.0.2.12: Permission denied (publickey).' >&2; exit 255",
-            r"^is not reached: head cannot ssh to the worker at 192\.0\.2\.12 as twinserve: authorise its key and host key "
+            r"^is not reached: head cannot ssh to the worker at 192\.0\.2\.12 as twinserve: "
+            r"authorise its key and host key "
             r"\(Permission denied\); run ansible-playbook playbooks/fabric\.yml$",
         ),
         ("exit 126", "refuses 'state' for the control key"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import fake_sysfs as fake
-from ansible_collections.twinserve.pair.plugins.module_utils.netdevs import parse_addresses, read_netdev
+from ansible_collections.twinserve.pair.plugins.module_utils.netdevs import parse_links, read_netdev
 from ansible_collections.twinserve.pair.plugins.module_utils.sysfs import Device, read_devices
 
 ADDRESSES = {"enp1s0f1np1": ["198.51.100.1/24"], "enP2p1s0f1np1": ["203.0.113.1/24"]}
@@ -75,5 +75,6 @@ def test_addresses_are_ipv4_with_prefix_and_without_tentative_ones() -> None:
       {"ifname": "enp1s0f1np1", "addr_info": [
         {"family": "inet", "local": "198.51.100.1", "prefixlen": 24},
         {"family": "inet", "local": "198.51.100.9", "prefixlen": 24, "tentative": true}]}]"""
-    assert parse_addresses(text) == {"lo": [], "enp1s0f1np1": ["198.51.100.1/24"]}
-    assert parse_addresses("") == {}
+    found = {port: link["addresses"] for port, link in parse_links(text).items()}
+    assert found == {"lo": [], "enp1s0f1np1": ["198.51.100.1/24"]}
+    assert parse_links("") == {}

@@ -38,15 +38,17 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             answer = self._call(args, variables)
         except AnsibleConnectionFailure as error:
             answer = {"failed": True, "msg": f"the connection was lost ({error})"}
-        if answer.get("failed") and "way_back" not in answer:
-            # It never came to its end: only the node knows what it did.
+        if not self._task.check_mode and _died(answer):
             return {**result, **self._lost(args, variables, str(answer.get("msg")))}
         if answer.get("way_back") != "armed":
             return {**result, **answer}
-        kept, why = self._ask(variables, began)
-        if kept.get("way_back") == "kept":
-            return {**result, **answer, "way_back": "kept"}
-        return {**result, **_told(kept, args, variables, f"no new connection came through{why}")}
+        kept, lost = self._ask(variables, began)
+        if kept.get("way_back") != "kept":
+            return {**result, **_told(kept, args, variables, _unkept(kept, lost))}
+        if kept.get("failed"):
+            text = f"{variables.get('inventory_hostname', '')}: {kept.get('msg')}"
+            return {**result, **answer, "way_back": "kept", "failed": True, "msg": text}
+        return {**result, **answer, "way_back": "kept"}
 
     def _lost(self, args: Answer, variables: Answer, why: str) -> Answer:
         """The module was cut off or killed: wait until its timer has gone off, and never confirm."""
@@ -61,22 +63,37 @@ class ActionModule(ActionBase):  # type: ignore[misc]
 
     def _ask(self, variables: Answer, began: float) -> tuple[Answer, str]:
         """The node's answer over a new connection, tried until patience ends; and why the first failed."""
-        why = ""
-        while True:
+        why, answer = "", {"failed": True, "way_back": "unknown"}
+        while time.monotonic() - began <= PATIENCE:
             try:
                 self._connection.reset()
-                return self._call({"state": "confirmed"}, variables), why
+                answer = self._call({"state": "confirmed"}, variables)
+                if not _died(answer):
+                    break
             except AnsibleConnectionFailure as error:
                 why = why or f" ({error})"
-            if time.monotonic() - began > PATIENCE:
-                return {"failed": True, "way_back": "unknown"}, why
             time.sleep(_PAUSE)
+        return answer, why
 
     def _call(self, args: Answer, variables: Answer) -> Answer:
         answer: Answer = self._execute_module(
             module_name="twinserve.pair.rail_addresses", module_args=args, task_vars=variables
         )
         return answer
+
+
+def _died(answer: Answer) -> bool:
+    """Whether the module never came to its end: then only the node knows what it did."""
+    return bool(answer.get("failed")) and "way_back" not in answer and "invocation" not in answer
+
+
+def _unkept(answer: Answer, lost: str) -> str:
+    """Why a change was not kept, by the node's answer; `lost` tells why a connection did not come through."""
+    if lost or answer.get("way_back") == "unknown":
+        return f"no new connection came through in time{lost}"
+    if answer.get("way_back") == "undone":
+        return "it was not confirmed in time"
+    return f"it could not be confirmed ({answer.get('msg')})"
 
 
 def _told(answer: Answer, args: Answer, variables: Answer, why: str) -> Answer:
@@ -88,7 +105,8 @@ def _told(answer: Answer, args: Answer, variables: Answer, why: str) -> Answer:
         "none": "it is reachable again; no change waits there any more (a restart, or it never began)",
     }.get(str(answer.get("way_back")))
     if what is None and answer.get("way_back") != "unknown":
-        what = f"it is reachable again, but does not say what became of it: {answer.get('msg')}"
+        said = str(answer.get("msg"))
+        what = "it is reachable again, but does not say what became of it" + f": {said}" * (said not in why)
     follow = "journalctl -u 'twinserve-way-back-*' there tells more; then run playbooks/fabric.yml again"
     if what is None:
         what = f"it is not reachable after {PATIENCE:.0f} s either, and should have gone back by itself"

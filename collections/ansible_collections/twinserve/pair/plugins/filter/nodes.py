@@ -35,8 +35,8 @@ def plan_fabric(
 ) -> list[dict[str, Any]]:
     """One plan a node, by rank, from probes and settings of all nodes of the pair, by rank.
 
-    `management` are the addresses by which they are reached from outside, so that it can be told where that
-    is no rail.
+    `management` are the addresses by which they are reached from outside: those ports are rails only where
+    there are no others. All who ask for plans of a pair must say them.
     """
     missing = [name for name, node in zip(names, nodes, strict=True) if not node.get("network")]
     if missing:
@@ -52,7 +52,7 @@ def plan_fabric(
         mtu=settings[0]["fabric_mtu"],
         subnets=tuple(settings[0]["fabric_subnets"]),
     )
-    return fabric_plan.plan_all(nodes, names, wish, management)
+    return fabric_plan.plan_all(nodes, names, wish, list(management))
 
 
 def plan_wire(
@@ -79,9 +79,11 @@ def rank_inputs(
     addresses: Sequence[str],
     settings: Sequence[Mapping[str, Any]],
     plans: Sequence[Mapping[str, Any]],
-    release: Mapping[str, Any],
+    release: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """What rendering the ranks needs of each node: where things are, and the link that is expected."""
+    """What rendering the ranks needs of each node: where things are, the one GPU that `release` is for, and
+    the link that is expected.
+    """
     # The supervisor finds the link by itself at each start; a named peer stands for the ports found for it.
     named = any(own["fabric_peer"] for own in settings)
     return [
@@ -90,17 +92,36 @@ def rank_inputs(
             "hf_cache": node["hf"]["home"],
             "kernel_cache": node["kernel_cache"],
             "image": image,
-            "gpu_uuid": gpu_choice.choose(node, own, release).uuid,
+            "gpu_uuid": gpu_choice.choose(node, own, release or {}).uuid,
             "address": address,
-            "nccl_ib_hca": own["nccl_ib_hca"],
-            "fabric_netdev": plan["ports"][0]["netdev"] if named and plan["ports"] else own["fabric_netdev"],
-            "expected_link": [_expected(port, node["devices"]) for port in plan["ports"]],
+            "nccl_ib_hca": _selector(own["nccl_ib_hca"], plan.get("apart") or []),
+            "fabric_netdev": link[0]["netdev"] if named and link else own["fabric_netdev"],
+            "expected_link": link,
             "dropped_rails": plan.get("dropped", []),
         }
         for node, name, address, own, plan, image in zip(
             nodes, names, addresses, settings, plans, images.matching(nodes), strict=True
         )
+        for link in [_expected_link(plan, node)]
     ]
+
+
+def _selector(given: str | None, apart: Sequence[str]) -> str | None:
+    """What a start chooses from: what is set, without the network by which the node is reached."""
+    # Where devices are listed none is apart, so what is set can only exclude more.
+    return f"{given or '^'}{',' if given else ''}{','.join(apart)}" if apart else given
+
+
+def _expected_link(plan: Mapping[str, Any], node: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rails' ends as planned. What was expected before stays so for rails that wait, and where none is
+    planned: a start then waits for them a little, and tells what they lost.
+    """
+    before = list((node.get("rank_plan") or {}).get("expected_link") or [])
+    if not plan["ports"]:
+        return before
+    waiting = [end["hca"] for end in plan.get("waiting") or []]
+    planned = [_expected(port, node["devices"]) for port in plan["ports"]]
+    return [*planned, *(end for end in before if end["hca"] in waiting)]
 
 
 def _expected(port: Mapping[str, Any], devices: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from . import lost_device
 from .bandwidth_parse import GPU_OPTIONS, Measured, missing_options, parse
-from .gids import describe, find_v2
+from .gids import find_v2, no_v2
 from .gpus import bus_id
 from .hardware import read_hardware
 from .listeners import read_listeners
@@ -138,12 +139,10 @@ def _unit(name: str, limit: int) -> list[str]:
 def _gid_index(one: Mapping[str, Any], devices: Mapping[str, Device]) -> int:
     device = devices.get(one["hca"])
     if device is None:
-        raise CommandError(f"RoCE device {one['hca']} of {one['netdev']} is gone")
+        raise CommandError(lost_device.text(one["netdev"], lost_device.read_error()))
     gid = find_v2(device.gids, one["address"])
     if gid is None:
-        raise CommandError(
-            f"{one['hca']} has no RoCE v2 GID for {one['address']} (found: {describe(device.gids)})"
-        )
+        raise CommandError(no_v2(one["hca"], one["address"], device.gids))
     return gid.index
 
 

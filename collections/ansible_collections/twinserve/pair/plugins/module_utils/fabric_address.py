@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from .fabric_ports import Rail, is_ours
+from .fabric_ports import Port, Rail, is_ours
 from .fabric_wish import FabricError, Pair, Unfit
 from .fabric_words import maker_name, mtu_differs, unshared
 from .neighbours import lasting, neighbours, shared
@@ -19,11 +19,15 @@ from .neighbours import lasting, neighbours, shared
 
 @dataclass(frozen=True)
 class Given:
-    """What an end shall have: address with prefix length, MTU in bytes. `kept` when nothing is to be done."""
+    """What an end shall have: address with prefix length, MTU in bytes. `kept` when nothing is to be done.
+
+    `more` are other addresses of the port that stay when it is set up anew.
+    """
 
     address: str
     mtu: int
     kept: bool
+    more: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,16 +47,31 @@ def settle(number: int, rails: Sequence[Rail], pair: Pair) -> list[Given]:
     given = []
     for port, address in zip(ends, addresses, strict=True):
         there = address in port.addresses and port.mtu == mtu
-        # What is only set by hand is written down where we may, and where it is ours anyway.
-        loose = not port.stays(address) and (pair.wish.mends or port.ours)
-        given.append(Given(address, mtu, pair.wish.only_checks or (there and not loose)))
+        # What is only set by hand is written down where we may, and where it is ours anyway. Not under a
+        # running rank: a port starts anew with its file.
+        loose = not port.stays(address) and (pair.wish.mends or port.ours) and not pair.serving
+        kept = pair.wish.only_checks or (there and not loose)
+        if port.bound and not kept:
+            name = pair.names[ends.index(port)]
+            raise Unfit(f"{name} {port.netdev} {port.bound}, so it is not given {address} with MTU {mtu}")
+        more = tuple(
+            one for one in port.further(address) if one.split("/")[0] not in _hosts(ends, port, addresses)
+        )
+        given.append(Given(address, mtu, kept, more))
     return given
+
+
+def _hosts(ends: Rail, port: Port, addresses: Sequence[str]) -> set[str]:
+    """What the other ends of the rail have, and are to have."""
+    others = [(one, own) for one, own in zip(ends, addresses, strict=True) if one is not port]
+    return {address.split("/")[0] for one, own in others for address in (own, *one.addresses)}
 
 
 def _addresses(case: _Case) -> Sequence[str]:
     """Addresses that are there, one each; else those of a subnet that one end has; else of our own."""
     ends, wish = case.ends, case.pair.wish
-    if found := shared(ends, link_local=wish.only_checks):
+    # Link-local ones carry a rank that runs, and are replaced once none does.
+    if found := shared(ends, link_local=wish.only_checks or case.pair.serving):
         return found
     if wish.only_checks:
         raise Unfit(unshared(case.number, ends, case.pair))

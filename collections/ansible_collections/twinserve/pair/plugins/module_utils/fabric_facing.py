@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .fabric_ports import Port, Rail, has_twin, placed_rails, read_ports
 from .fabric_wish import FabricError, Pair
-from .neighbours import by_pci, facing, is_twin, without
+from .neighbours import by_pci, facing, is_twin, lasting, without
 from .rails import rank_name
 from .selection import SelectionError, allowed, select_devices, unmatched
 
@@ -32,7 +34,9 @@ def worth_looking(every: _Ports, pair: Pair) -> list[list[str]]:
 
     Only a port that is up knows whether a cable is in it.
     """
-    known = facing(every, link_local=False)
+    every = [[port for port in ports if closed(port, pair) is None] for ports in every]
+    # Under a running rank there is no choice any more.
+    known = facing(every if pair.serving else beside_management(every, pair), link_local=False)
     if len(known) >= pair.wish.limit:
         return [[] for _ in every]
     asleep = []
@@ -47,10 +51,11 @@ def worth_looking(every: _Ports, pair: Pair) -> list[list[str]]:
 def choose_rails(every: _Ports, pair: Pair) -> list[Rail]:
     """Ports that face each other, main rail first: by their addresses, else by their place on the card."""
     wish = pair.wish
-    cabled = [[port for port in ports if port.up] for ports in every]
+    cabled = _cabled(every, pair)
     for name, ports, live in zip(pair.names, every, cabled, strict=True):
         if not live:
-            raise FabricError(_dark(name, ports))
+            raise FabricError(_not_free(name, ports, pair) or _dark(name, ports))
+    cabled = beside_management(cabled, pair)
     main = _named_main(every, cabled, pair)
     beside = facing([without(main, rank, ports) for rank, ports in enumerate(cabled)], wish.only_checks)
     if main:
@@ -63,7 +68,7 @@ def choose_rails(every: _Ports, pair: Pair) -> list[Rail]:
     if wish.rails == "2" and len(rails) < 2:
         raise FabricError(
             f"rails is 2, but only {len(rails)} pair of cabled RDMA ports was found "
-            f"({_seen(cabled, pair)}); use rails: auto"
+            f"({'; '.join([_seen(cabled, pair), *told_closed(every, pair)])}); use rails: auto"
         )
     if alone := unmatched(cabled, [pair.of(rank, wish.hcas) for rank in range(len(cabled))], rails):
         raise FabricError(f"{'; '.join(alone)}; take it out of nccl_ib_hca, or give both ends a subnet")
@@ -83,6 +88,104 @@ def dark_twins(rails: list[Rail], every: _Ports) -> Rail | None:
     ]
     found = tuple(twin for twin in twins if twin)
     return found if len(found) == len(twins) and not all(one.up for one in found) else None
+
+
+def _cabled(every: _Ports, pair: Pair) -> _Ports:
+    """The live ports that are not somebody's."""
+    return [[port for port in ports if port.up and closed(port, pair) is None] for ports in every]
+
+
+def apart(every: _Ports, pair: Pair) -> list[list[str]]:
+    """The devices by rank that lead to a network by which the nodes are reached, and are no rails."""
+    cabled = _cabled(every, pair)
+    return [
+        [port.hca for port in own if port not in rest]
+        for own, rest in zip(cabled, beside_management(cabled, pair), strict=True)
+    ]
+
+
+def closed(port: Port, pair: Pair) -> str | None:
+    """Why a port without an IPv4 address is left to whoever has it, in words; None for one that is free.
+
+    With `fabric_manage: true` only what another port lives on is left alone.
+    """
+    if pair.wish.only_checks or lasting(port.addresses):
+        return None
+    return port.bound or (None if pair.wish.mends else port.claimed)
+
+
+def told_closed(every: _Ports, pair: Pair) -> list[str]:
+    """The live ports that are no rails because they are somebody's, with why."""
+    return [
+        f"{name} {port.netdev} {why}: no rail"
+        for name, ports in zip(pair.names, every, strict=True)
+        for port in ports
+        if port.up and (why := closed(port, pair))
+    ]
+
+
+def beside_management(ports: _Ports, pair: Pair) -> _Ports:
+    """Without the cables by which the nodes are reached, where each node has another one.
+
+    They may be a network that many share. Where a setting names one of them, where it is a rail of ours, or
+    where some node has no other, the nodes are reached by their rail.
+    """
+    ways = [[port for port in own if is_way(rank, port, pair)] for rank, own in enumerate(ports)]
+    if any(_is_named(rank, port, pair) for rank, own in enumerate(ways) for port in own):
+        return ports
+    rest = [
+        [port for port in own if not any(port == way or is_twin(way, port) for way in found)]
+        for own, found in zip(ports, ways, strict=True)
+    ]
+    return rest if all(rest) else ports
+
+
+def is_way(rank: int, port: Port, pair: Pair) -> bool:
+    """Whether the port has an address by which its node is reached from outside."""
+    given = pair.of(rank, pair.management)
+    return bool(given) and not set(_plain(port)).isdisjoint(pair.addresses_of(str(given)))
+
+
+def _is_named(rank: int, port: Port, pair: Pair) -> bool:
+    """Whether a setting says that this port is to be a rail, or we made it one."""
+    listed = pair.of(rank, pair.wish.hcas)
+    if (
+        port.ours
+        or port.netdev == pair.of(rank, pair.wish.netdevs)
+        or (listed and not listed.strip().startswith("^"))
+    ):
+        return True
+    peers = [peer for setter, peer in enumerate(pair.wish.peers) if peer and setter != rank]
+    return any(not set(_plain(port)).isdisjoint(pair.addresses_of(peer)) for peer in peers)
+
+
+def told_ways(every: _Ports, rails: Sequence[Rail], pair: Pair) -> list[str]:
+    """RDMA ports by which a node is reached: whether they are rails all the same."""
+    said = []
+    for rank, (name, ports) in enumerate(zip(pair.names, every, strict=True)):
+        for port in (port for port in ports if is_way(rank, port, pair)):
+            text = f"{name} is reached by {port.netdev} ({pair.of(rank, pair.management)})"
+            number = next((number for number, rail in enumerate(rails) if rail[rank] == port), None)
+            if number is None:
+                said.append(f"{text}: no rail; fabric_netdev: {port.netdev} makes it one")
+            else:
+                said.append(f"{text}, which is rail {number}")
+    return said
+
+
+def _plain(port: Port) -> list[str]:
+    return [address.split("/")[0] for address in port.addresses]
+
+
+def _not_free(name: str, ports: list[Port], pair: Pair) -> str | None:
+    """All that have a cable are somebody's."""
+    why = [f"{port.netdev} {text}" for port in ports if port.up and (text := closed(port, pair))]
+    if not why:
+        return None
+    advice = "take it out of there, or use another cable"
+    if not any(port.bound for port in ports if port.up):
+        advice = f"give both ends an IPv4 address, or {pair.wish.hint}"
+    return f"{name}: no RDMA port is free for a rail: {'; '.join(why)}; {advice}"
 
 
 def _dark(name: str, ports: list[Port]) -> str:
@@ -122,6 +225,8 @@ def _chosen(rank: int, every: list[Port], cabled: list[Port], pair: Pair) -> lis
     except SelectionError as error:
         raise FabricError(f"fabric_netdev on {name}: {error}") from error
     own = [port for port in cabled if netdev in (None, port.netdev)]
+    if not own and (text := _not_free(name, [port for port in every if port.netdev == netdev], pair)):
+        raise FabricError(f"fabric_netdev on {text}")
     for setter, given in enumerate(pair.wish.peers):
         if given and setter != rank and (addresses := _rail_addresses(given, setter, rank, pair)):
             own = [port for port in own if {one.split("/")[0] for one in port.addresses} & addresses]

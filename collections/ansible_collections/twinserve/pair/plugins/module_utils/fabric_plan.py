@@ -12,10 +12,19 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .fabric_address import Given, settle
-from .fabric_facing import choose_rails, dark_twins, usable_ports, worth_looking
+from .fabric_facing import (
+    apart,
+    choose_rails,
+    dark_twins,
+    told_closed,
+    told_ways,
+    usable_ports,
+    worth_looking,
+)
 from .fabric_ports import NETPLAN_FILE, Port, Rail
 from .fabric_wish import FabricError, Pair, Unfit, Wish
-from .fabric_words import fleeting, found_end, no_carrier, not_used, over_the_lan
+from .fabric_words import NEXT, fleeting, found_end, lacking, losing, no_carrier, not_used, over_the_lan
+from .link import summarize
 from .neighbours import is_link_local
 
 __all__ = ["NETPLAN_FILE", "FabricError", "Plan", "Wish", "plan_all", "render_netplan"]
@@ -26,7 +35,10 @@ class Plan:
     """What this node's fabric needs. `ports` are all rails' ports of this node, main rail first.
 
     `netplan` is the content that our file shall have, `profiles` are those that NetworkManager shall have
-    (netdev, address with prefix length, mtu in bytes); None and empty when nothing is to be written there.
+    (netdev, address with prefix length, mtu in bytes, perhaps `more` addresses); None and empty where nothing
+    is to be written.
+    `apart` are devices that lead to a network by which the node is reached, and are no rails.
+    `waiting` are the ends (hca, address) of rails that are left out only while a rank runs.
     `found` are sentences on what was found and who made it; they, summary and warnings are the pair's.
     """
 
@@ -34,6 +46,8 @@ class Plan:
     ports: list[dict[str, Any]] = field(default_factory=list)
     netplan: str | None = None
     profiles: list[dict[str, Any]] = field(default_factory=list)
+    apart: list[str] = field(default_factory=list)
+    waiting: list[dict[str, str]] = field(default_factory=list)
     found: list[str] = field(default_factory=list)
     summary: str = ""
     warnings: list[str] = field(default_factory=list)
@@ -42,11 +56,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Settled:
-    """Rails that can be used, with what each end shall have, and why others cannot."""
+    """Rails that can be used, with what each end shall have; why others cannot, and those that wait."""
 
     rails: list[Rail]
     given: list[list[Given]]
     unfit: list[str]
+    waiting: list[tuple[Rail, list[Given]]]
 
 
 def plan_all(
@@ -72,18 +87,21 @@ def _plan(pair: Pair) -> list[Plan]:
     if pair.wish.limit > 1 and (twins := dark_twins(settled.rails, every)):
         settled.unfit.append(f"{not_used(1, twins)}: {no_carrier(twins, pair)}")
     plans = [_node_plan(rank, settled, pair) for rank in range(len(pair.names))]
-    sides = [",".join(rail[rank].hca for rail in settled.rails) for rank in range(len(plans))]
-    count = len(settled.rails)
-    for plan in plans:
-        plan.summary = f"{count} rail{'s' if count != 1 else ''}: {' <-> '.join(sides)}"
+    for plan, devices in zip(plans, apart(every, pair), strict=True):
+        plan.apart = devices
+        plan.summary = summarize([[port.hca for port in rail] for rail in settled.rails])
         plan.warnings = [*settled.unfit, *_warnings(settled, pair)]
-        plan.found = list(dict.fromkeys(_found(settled, pair)))
+        told = [*_found(settled, pair), *told_ways(every, settled.rails, pair), *told_closed(every, pair)]
+        plan.found = list(dict.fromkeys(told))
     return plans
 
 
 def _settle_all(rails: Sequence[Rail], pair: Pair) -> _Settled:
-    """The main rail must work; a second one that cannot is left out, unless two were asked for."""
-    settled = _Settled([], [], [])
+    """The main rail must work; a second one that cannot is left out, unless two were asked for.
+
+    One that waits is left out in any case: that the pair serves is no fault.
+    """
+    settled = _Settled([], [], [], [])
     for number, rail in enumerate(rails):
         try:
             given = settle(number, rails, pair)
@@ -95,13 +113,27 @@ def _settle_all(rails: Sequence[Rail], pair: Pair) -> _Settled:
                 raise FabricError(f"rails is 2, but only {number} can be used: {why}") from reason
             settled.unfit.append(f"{not_used(number, rail)}: {why}")
         else:
+            if pair.serving and not all(own.kept for own in given):
+                _put_off(number, rail, given, settled, pair)
+                continue
             settled.rails.append(rail)
             settled.given.append(given)
     return settled
 
 
+def _put_off(number: int, rail: Rail, given: list[Given], settled: _Settled, pair: Pair) -> None:
+    """Nothing is written under a running rank: what runs over a port ends when the port is set anew."""
+    why = lacking(rail, [(own.address, own.mtu) for own in given], pair.names)
+    if number == 0:
+        raise FabricError(f"rail 0: {why}")
+    settled.unfit.append(f"{not_used(number, rail)}: {why}")
+    settled.waiting.append((rail, given))
+
+
 def _node_plan(rank: int, settled: _Settled, pair: Pair) -> Plan:
     plan = Plan()
+    for rail, given in settled.waiting:
+        plan.waiting.append({"hca": rail[rank].hca, "address": given[rank].address})
     in_file = []
     for number, (rail, given) in enumerate(zip(settled.rails, settled.given, strict=True)):
         port, own = rail[rank], given[rank]
@@ -112,7 +144,8 @@ def _node_plan(rank: int, settled: _Settled, pair: Pair) -> Plan:
             raise FabricError(_no_service(rank, port, own, pair))
         if port.maker.service == "NetworkManager":
             if not own.kept:
-                plan.profiles.append({"netdev": port.netdev, "address": own.address, "mtu": own.mtu})
+                profile = {"netdev": port.netdev, "address": own.address, "mtu": own.mtu}
+                plan.profiles.append(profile | ({"more": list(own.more)} if own.more else {}))
         elif port.ours or not own.kept:
             in_file.append((port, own))
     if any(not own.kept for _, own in in_file):
@@ -139,11 +172,15 @@ def _warnings(settled: _Settled, pair: Pair) -> Iterable[str]:
             yield f"rail {number} uses a link-local address that changes at reboot"
         if pair.serving and all(port.ours for port in rail) and given[0].mtu != pair.wish.mtu:
             yield (
-                f"rail {number} keeps MTU {given[0].mtu} while the pair serves: playbooks/stop.yml, then "
-                f"playbooks/fabric.yml give it fabric_mtu {pair.wish.mtu}"
+                f"rail {number} keeps MTU {given[0].mtu} while the pair serves: {NEXT} "
+                f"give it fabric_mtu {pair.wish.mtu}"
             )
         for name, port, own in zip(pair.names, rail, given, strict=True):
-            if own.kept and (text := fleeting(name, port, own.address)):
+            if not own.kept and (lost := port.loses((own.address, *own.more))):
+                yield losing(name, port, lost)
+            waits = pair.serving and (pair.wish.mends or port.ours)
+            cure = f"{NEXT} make it last" if waits else "fabric_manage: true makes it last"
+            if own.kept and (text := fleeting(name, port, own.address, cure)):
                 yield text
 
 
@@ -174,6 +211,6 @@ def render_netplan(ports: dict[str, Given]) -> str:
             "      dhcp4: false",
             "      link-local: []",
             f"      mtu: {own.mtu}",
-            f"      addresses: [{own.address}]",
+            f"      addresses: [{', '.join([own.address, *own.more])}]",
         ]
     return "\n".join(lines) + "\n"

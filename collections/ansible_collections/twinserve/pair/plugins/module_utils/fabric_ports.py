@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from . import netplan_file, nm_profiles
 from .neighbours import LINK_LOCAL, is_twin, lasting, without
 from .network_owner import Maker
 
-NETPLAN_FILE = "/etc/netplan/60-twinserve-fabric.yaml"
+NETPLAN_FILE = str(netplan_file.FILE)
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,11 @@ class Port:
     up: bool
     maker: Maker
     ours: bool
+    ipv6: tuple[str, ...] = ()
+    master: str | None = None
+    carries: tuple[str, ...] = ()
+    leased: tuple[str, ...] = ()
+    routes: tuple[str, ...] = ()
 
     @property
     def cable(self) -> int:
@@ -58,6 +64,47 @@ class Port:
         """Whether somebody else gave it an address; link-local ones appear by themselves."""
         return bool(lasting(self.addresses)) and not self.ours
 
+    @property
+    def bound(self) -> str | None:
+        """Which other port lives on it, in words: whatever is written for this one would break that one."""
+        if self.master:
+            return f"is part of {self.master}"
+        return f"carries {', '.join(self.carries)}" if self.carries else None
+
+    @property
+    def claimed(self) -> str | None:
+        """Why it is somebody's although it has no IPv4 address that he gave it, in words.
+
+        A service's own fallback for ports that nobody set up lies in /run or /usr/lib. A file by which a port
+        only gives itself a link-local address, as NVIDIA's do, claims nothing.
+        """
+        if self.ours or lasting(self.addresses):
+            return None
+        if self.ipv6:
+            return f"has {' and '.join(self.ipv6)}"
+        files = [one for one in self.maker.files if not one.startswith(("/run/", "/usr/lib/", "/lib/"))]
+        given = files and not self.addresses and not self.maker.link_local
+        return f"is in {', '.join(files)}" if given else None
+
+    def further(self, address: str) -> tuple[str, ...]:
+        """Other addresses that somebody gave the port beside the rail's, in the kernel's order.
+
+        Not those that netplan merges into ours anyway, and those that are leased. Of a port that gets another
+        address only what was added by hand to ours: the rest is what cannot work.
+        """
+        made, others = self.maker, [one for one in lasting(self.addresses) if one != address]
+        merged = made.service == "networkd" and str(made.profile).startswith("10-netplan-") and not self.ours
+        if address not in self.addresses:
+            others = [one for one in others if self.ours and one in made.by_hand]
+        return tuple(one for one in others if one not in self.leased and not (merged and self.stays(one)))
+
+    def loses(self, kept: Sequence[str]) -> list[str]:
+        """What was set by hand and is gone once the port is set up anew, but for the addresses `kept`."""
+        addresses = [one for one in lasting(self.addresses) if one in self.maker.by_hand and one not in kept]
+        in_file = self.maker.service == "networkd" and self.maker.files and not self.ours
+        ipv6 = () if in_file else self.ipv6
+        return [*addresses, *ipv6, *(f"route {route}" for route in self.routes)]
+
     def stays(self, address: str) -> bool:
         """Whether the address is there again after a reboot."""
         return self.maker.lasting and address not in self.maker.by_hand
@@ -66,16 +113,10 @@ class Port:
 Rail = tuple[Port, ...]
 
 
-def profile_name(netdev: str) -> str:
-    """What our NetworkManager profile of a port is called."""
-    return f"twinserve-{netdev}"
-
-
 def is_ours(netdev: str, network: Mapping[str, Any]) -> bool:
     """Whether we configured the port, by the `network` part of a probe."""
-    text = network["netplan"].get(NETPLAN_FILE) or ""
-    in_file = re.search(rf"(?m)^\s+{re.escape(netdev)}:", text) is not None
-    return in_file or network["makers"][netdev]["profile"] == profile_name(netdev)
+    in_file = netdev in netplan_file.ports_of(network["netplan"].get(NETPLAN_FILE))
+    return in_file or network["makers"][netdev]["profile"] == nm_profiles.name_of(netdev)
 
 
 def read_ports(node: Mapping[str, Any]) -> list[Port]:
@@ -95,6 +136,11 @@ def read_ports(node: Mapping[str, Any]) -> list[Port]:
                 up=bool(link["carrier"]),
                 maker=Maker(**made | {"files": tuple(made["files"]), "by_hand": tuple(made["by_hand"])}),
                 ours=is_ours(device["netdev"], network),
+                ipv6=tuple(link["ipv6"]),
+                master=link["master"],
+                carries=tuple(link["carries"]),
+                leased=tuple(link["leased"]),
+                routes=tuple(network["routes"].get(device["netdev"], ())),
             )
             ports.append(port)
     return sorted(ports, key=lambda port: port.order)

@@ -23,18 +23,32 @@ def load() -> dict[str, Any] | None:
 
 
 def ensure(netdevs: Collection[str]) -> None:
-    """Add ports that are about to be changed for the first time, as they are now; what is recorded stays."""
-    record = load()
-    new = set(netdevs) - set(record["ports"] if record else ())
-    if record and not new:
-        return
-    now = port_state.read(new)
-    if record:
-        for part in ("ports", "profiles"):
-            record[part] = {**now[part], **record[part]}
-    else:
+    """Record ports that are about to be changed, as they are now; one that is ours stays as recorded.
+
+    One that is not ours may have been set up by its owner since: a run of ours was refused, or taken back.
+    """
+    record, now = load(), port_state.read(netdevs)
+    if record is None:
         record = without_us(now) if left_over() else now
+    new = [netdev for netdev in now["ports"] if not _still(netdev, record, now)]
+    for part in ("ports", "profiles"):
+        record[part] = dict(sorted({**record[part], **{one: now[part][one] for one in new}}.items()))
     _write(record)
+
+
+def unclaimed(record: dict[str, Any]) -> dict[str, Any]:
+    """Of a record only what there is to put back: without ports that their owner has set up since."""
+    now = port_state.read(record["ports"])
+    kept = [netdev for netdev in now["ports"] if _still(netdev, record, now)]
+    return record | {part: {one: record[part][one] for one in kept} for part in ("ports", "profiles")}
+
+
+def _still(netdev: str, record: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether the record says what the port was like before us: it is ours, or as bare as it was."""
+    if netdev not in record["ports"]:
+        return False
+    is_ours = netdev in netplan_file.ports_of(now["netplan"]) or now["profiles"][netdev] is not None
+    return is_ours or all(port_state.is_bare(side["ports"][netdev]) for side in (record, now))
 
 
 def keep(content: str | None, path: Path) -> str:

@@ -65,6 +65,8 @@ class Wish:
     @property
     def hint(self) -> str:
         """What to do about a rail that cannot work as it is."""
+        if self.mends:
+            return "mend it there"
         own = "set fabric_manage: true to let Twinserve mend it"
         return f"fabric_manage: false only checks: mend it there, or {own}" if self.only_checks else own
 
@@ -85,7 +87,7 @@ class Pair:
 
     @property
     def serving(self) -> bool:
-        """Whether a rank runs on any of the nodes: its rails carry packets now."""
+        """Whether a rank runs on any of the nodes: its rails carry packets now, and nothing is written."""
         return any(node_runs(node, "twinserve-rank.service") for node in self.nodes)
 
     def of(self, rank: int, attribute: Sequence[str | None]) -> str | None:

@@ -11,6 +11,9 @@ from .fabric_wish import Pair
 from .neighbours import is_link_local, lasting
 from .rails import rank_name
 
+# What lets a change through that waits.
+NEXT = "playbooks/stop.yml, then playbooks/fabric.yml"
+
 
 def found_end(rank: int, port: Port, address: str | None) -> str:
     """E.g. `head enp1s0f0np0: 192.168.100.10/24, MTU 1500, from netplan (/etc/netplan/40-cx7.yaml)`."""
@@ -42,7 +45,7 @@ def maker_name(port: Port) -> str:
     return f"{'netplan' if generated else 'systemd-networkd'} ({files})"
 
 
-def fleeting(name: str, port: Port, address: str) -> str | None:
+def fleeting(name: str, port: Port, address: str, cure: str) -> str | None:
     """Warn of an address that is gone after a reboot; link-local ones are told otherwise."""
     if port.stays(address) or is_link_local(address):
         return None
@@ -50,8 +53,16 @@ def fleeting(name: str, port: Port, address: str) -> str | None:
     how = "set by hand" if by_hand else f"from {maker_name(port)}"
     # One that waits for DHCP takes away what others set, after the best part of a minute.
     sooner = f", or when {maker_name(port)} takes it away" if by_hand and port.maker.profile else ""
-    rest = f"it is gone after a reboot{sooner}; fabric_manage: true makes it last"
+    rest = f"it is gone after a reboot{sooner}; {cure}"
     return f"{name} {port.netdev} has {address} {how}: {rest}"
+
+
+def losing(name: str, port: Port, lost: Sequence[str]) -> str:
+    """What was set by hand on a port does not outlive that the port is set up anew."""
+    return (
+        f"{name} {port.netdev} is set up anew and loses what was set by hand: {', '.join(lost)}; "
+        "set it again, or write it into a file"
+    )
 
 
 def no_carrier(ends: Rail, pair: Pair) -> str:
@@ -94,6 +105,16 @@ def mtu_differs(number: int, ends: Rail, names: Sequence[str]) -> str:
     seen = ", ".join(f"{rank_name(rank)} {port.mtu}" for rank, port in enumerate(ends))
     ports = ", ".join(f"{name} {port.netdev}" for name, port in zip(names, ends, strict=True))
     return f"rail {number} MTU differs: {seen}; set both to the same value ({ports})"
+
+
+def lacking(ends: Rail, wanted: Sequence[tuple[str, int]], names: Sequence[str]) -> str:
+    """What ports would get (address with prefix length, MTU in bytes), and why they do not get it now."""
+    lacks = []
+    for name, port, (address, mtu) in zip(names, ends, wanted, strict=True):
+        missing = [address] * (address not in port.addresses) + [f"MTU {mtu}"] * (port.mtu != mtu)
+        if missing:
+            lacks.append(f"{name} {port.netdev} lacks {' and '.join(missing)}")
+    return f"{', '.join(lacks)}, which is not written under a running rank: run {NEXT}"
 
 
 def not_used(number: int, ends: Rail) -> str:

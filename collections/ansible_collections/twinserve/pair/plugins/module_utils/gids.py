@@ -53,6 +53,11 @@ def describe(table: Iterable[Gid]) -> str:
     return ", ".join(words) or "empty"
 
 
+def no_v2(hca: str, address: str, table: Iterable[Gid]) -> str:
+    """Say that a device has no RoCE v2 GID for its address (with or without prefix length)."""
+    return f"{hca} has no RoCE v2 GID for {address.partition('/')[0]} (found: {describe(table)})"
+
+
 def read_table(port: Path) -> list[Gid]:
     """Read the filled entries of a port directory's GID table (`.../ports/1`), in index order.
 

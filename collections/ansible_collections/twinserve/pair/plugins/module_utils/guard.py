@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ NAME = "fabric"
 # Seconds from the change until the node takes it back by itself. Our own checks end after 16 at the latest,
 # usually after 2, so that a new connection, for which ssh is given 10, still comes in time.
 LIMIT = 25
+# Seconds for all commands of a change, so that none runs on, or begins, when the timer has undone it.
+APPLY = 20
 # Seconds for the addresses by which somebody reaches this node to come back, and that they must then stay.
 _OTHERS, _STAY = 5, 1
 # Seconds that an undo and what it brings back may take.
@@ -38,10 +41,24 @@ class Change:
     about: dict[str, Any]
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """Look and change while nobody else does. Raises ApplyError when the change before does not end."""
+    with way_back.lock(NAME, LIMIT + _UNDO, _is_settled) as is_held:
+        if not is_held:
+            raise ApplyError("another change of the rails has not ended: run this again in a minute")
+        yield
+
+
+def _is_settled() -> bool:
+    return way_back.state(NAME) not in ("armed", "undoing")
+
+
 def guarded(change: Change) -> None:
-    """Arm, apply, check. Leaves the way back armed; raises ApplyError when all is as before again."""
-    if way_back.settle(NAME, LIMIT + _UNDO) in ("armed", "undoing"):
-        raise ApplyError("another change of the rails has not ended: run this again in a minute")
+    """Arm, apply, check; within `alone`, the looking too, so that `before` is what is there.
+
+    Leaves the way back armed; raises ApplyError when all is as before again.
+    """
     others = port_state.others(change.netdevs)
     saved = fabric_record.keep(change.before["netplan"], way_back.make_room(NAME) / "netplan-before")
     undo = restore.commands(change.before, change.after, saved, thorough=True)
@@ -55,6 +72,12 @@ def guarded(change: Change) -> None:
         _refuse_lost(others)
     except (CommandError, ApplyError) as error:
         raise ApplyError(f"{error}; {_undo(others, change.undone)}") from error
+
+
+def budget() -> Callable[[], float]:
+    """Seconds that are left, whenever asked, for the commands of a change that begins now."""
+    ends = time.monotonic() + APPLY
+    return lambda: max(0.1, ends - time.monotonic())
 
 
 def wait(condition: Callable[[], bool], seconds: float, otherwise: str) -> None:

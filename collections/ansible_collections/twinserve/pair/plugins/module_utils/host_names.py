@@ -45,7 +45,8 @@ def way(given: str, names: tuple[str, str], head: Mapping[str, Any], worker: Map
         why = f"{head_name} takes the name {given} for {', '.join(known)}, which {name} does not have"
     if shared := _shared(head, worker):
         return Way(shared, note=f"{why}: it reaches {name} at {shared}")
-    cure = f"set ansible_host of {name} to an address that {head_name} can use too, or name it in its /etc/hosts"
+    both = f"an address that {head_name} can use too"
+    cure = f"set ansible_host of {name} to {both}, or name it in its /etc/hosts"
     return Way(given, fault=f"{why}, and shares no network with {name} beside the rails: {cure}")
 
 

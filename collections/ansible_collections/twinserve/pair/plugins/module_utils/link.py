@@ -61,8 +61,13 @@ class Link:
 
     def summary(self) -> str:
         """Return e.g. `2 rails: rocep1s0f1,roceP2p1s0f1 <-> rocep1s0f0,roceP2p1s0f0`."""
-        sides = [",".join(rail[rank].hca for rail in self.rails) for rank in range(len(self.rails[0]))]
-        return f"{len(self.rails)} rail{'s' if len(self.rails) > 1 else ''}: {' <-> '.join(sides)}"
+        return summarize([[end.hca for end in rail] for rail in self.rails])
+
+
+def summarize(rails: Sequence[Sequence[str]]) -> str:
+    """Return `1 rail: rocep1s0f1 <-> rocep1s0f0`, from each rail's devices in rank order."""
+    sides = [",".join(devices) for devices in zip(*rails, strict=True)]
+    return f"{len(rails)} rail{'' if len(rails) == 1 else 's'}: {' <-> '.join(sides)}"
 
 
 def told_rails(told: Sequence[Mapping[str, Any] | None]) -> tuple[Rail, ...]:

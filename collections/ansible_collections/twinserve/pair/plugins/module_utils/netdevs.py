@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,33 +52,43 @@ def netdev_names(root: Path = Path("/")) -> list[str]:
 def parse_links(text: str) -> dict[str, dict[str, Any]]:
     """Parse `ip -j addr` by port: IPv4 addresses with length in the kernel's order, MTU, MAC, up, carrier.
 
-    `unrouted` are the addresses for which the kernel was told to make no route (`noprefixroute`).
+    `unrouted` are the addresses for which the kernel was told to make no route (`noprefixroute`), `leased`
+    those that somebody hands out, `ipv6` the global ones. `master` is the bridge, bond or VRF that the port
+    is part of, `carries` are the VLANs and the like on top of it.
     Raises ValueError when the text is not what `ip` prints.
     """
-    found = {}
     # `ip` prints `{}` for links that its filters leave out.
-    for link in json.loads(text or "[]"):
-        if link.get("ifname"):
-            flags = link.get("flags", [])
-            own = [
-                (f"{info['local']}/{info['prefixlen']}", info)
-                for info in link.get("addr_info", [])
-                if info.get("family") == "inet" and not info.get("tentative")
-            ]
-            found[link["ifname"]] = {
-                "addresses": [address for address, _ in own],
-                "unrouted": [address for address, info in own if info.get("noprefixroute")],
-                "mtu": link.get("mtu"),
-                "mac": link.get("address"),
-                "up": "UP" in flags,
-                "carrier": "LOWER_UP" in flags,
-            }
+    links = [link for link in json.loads(text or "[]") if link.get("ifname")]
+    found = {}
+    for link in links:
+        carries = [one["ifname"] for one in links if one.get("link") == link["ifname"]]
+        found[link["ifname"]] = {**_link(link), "carries": carries}
     return found
 
 
-def parse_addresses(text: str) -> dict[str, list[str]]:
-    """Only the IPv4 addresses of `parse_links`."""
-    return {name: link["addresses"] for name, link in parse_links(text).items()}
+def _link(link: Mapping[str, Any]) -> dict[str, Any]:
+    """One entry of `ip -j addr`."""
+    flags, infos = link.get("flags", []), link.get("addr_info", [])
+    own = [
+        (f"{info['local']}/{info['prefixlen']}", info)
+        for info in infos
+        if info.get("family") == "inet" and not info.get("tentative")
+    ]
+    return {
+        "addresses": [address for address, _ in own],
+        "unrouted": [address for address, info in own if info.get("noprefixroute")],
+        "leased": [address for address, info in own if info.get("dynamic")],
+        "ipv6": [
+            f"{info['local']}/{info['prefixlen']}"
+            for info in infos
+            if info.get("family") == "inet6" and info.get("scope") == "global"
+        ],
+        "master": link.get("master"),
+        "mtu": link.get("mtu"),
+        "mac": link.get("address"),
+        "up": "UP" in flags,
+        "carrier": "LOWER_UP" in flags,
+    }
 
 
 def read_links() -> dict[str, dict[str, Any]]:

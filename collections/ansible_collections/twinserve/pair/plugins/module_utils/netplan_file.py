@@ -1,4 +1,4 @@
-"""Our one netplan file: read, written whole or not at all, and which ports it names."""
+"""Netplan's files, and our one among them: read, written whole or not at all, and which ports it names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 FILE = Path("/etc/netplan/60-twinserve-fabric.yaml")
+# Of two files of one name netplan takes that of the later folder.
+FOLDERS = (Path("/lib/netplan"), Path("/etc/netplan"), Path("/run/netplan"))
 # Netplan's own program that makes the services' files. `netplan generate` calls it, and then has systemd
 # reload its units, whatever root folder it was given: that takes the GPU from running containers, and makes
 # the files of /etc anew.
@@ -15,6 +17,12 @@ GENERATORS = (Path("/usr/libexec/netplan/generate"), Path("/lib/netplan/generate
 def read() -> str | None:
     """Its content; None when there is no such file."""
     return FILE.read_text() if FILE.is_file() else None
+
+
+def sources() -> dict[Path, str]:
+    """All netplan files that count, in the order in which netplan merges: by name, whatever the folder."""
+    files = {path.name: path for folder in FOLDERS for path in folder.glob("*.yaml")}
+    return {path: path.read_text() for _, path in sorted(files.items())}
 
 
 def generate_argv() -> list[str]:

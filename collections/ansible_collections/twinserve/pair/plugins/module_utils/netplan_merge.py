@@ -18,8 +18,6 @@ from .netdevs import read_links
 from .networkd_match import sections, winner
 from .shell import CommandError, run
 
-# As netplan reads them: a file of the same name in a later folder takes the place of the earlier one.
-SOURCES = (Path("/lib/netplan"), Path("/etc/netplan"), Path("/run/netplan"))
 LIVE = Path("/run")
 # As systemd-networkd reads them: the first folder that has a file of that name wins.
 NETWORKD = (Path("/etc/systemd/network"), Path("/run/systemd/network"), Path("/usr/lib/systemd/network"))
@@ -35,20 +33,21 @@ def check(content: str | None, own: Collection[str], wanted: Sequence[Mapping[st
 
     `own` are the ports that may change; `wanted` says what each shall have. Raises MergeError.
     """
-    others = {path: text for path, text in _sources().items() if path != netplan_file.FILE}
+    others = {path: text for path, text in netplan_file.sources().items() if path != netplan_file.FILE}
     now = live()
     try:
         before = generated(others)
     except CommandError as error:
-        raise MergeError(f"{_reason(error)}: mend that file first, nothing was changed") from error
+        raise MergeError(_refusal(error, "", ": mend that file first, no address was changed")) from error
+    links = read_links()
     _refuse_pending(before, now, own, others)
+    _refuse_unlike(before, links, own, others)
     if content is None:
         return
     try:
         after = generated({**others, netplan_file.FILE: content})
     except CommandError as error:
-        raise MergeError(f"netplan refuses the rails' addresses: {_reason(error)}") from error
-    links = read_links()
+        raise MergeError(_refusal(error, "netplan refuses the rails' addresses: ")) from error
     for port in wanted:
         _refuse_losing(port, after, str((links.get(port["netdev"]) or {}).get("mac") or ""), others)
 
@@ -84,16 +83,15 @@ def live(root: Path | None = None) -> dict[str, str]:
     }
 
 
-def _sources() -> dict[Path, str]:
-    """All netplan files that count, each by the path it is read from."""
-    by_name = {path.name: path for folder in SOURCES for path in sorted(folder.glob("*.yaml"))}
-    return {path: path.read_text() for path in by_name.values()}
+def _refusal(error: CommandError, start: str, end: str = "") -> str:
+    """Netplan's own words: file, line and what is wrong with it, without the excerpt that follows.
 
-
-def _reason(error: CommandError) -> str:
-    """Netplan's own words: file, line and what is wrong with it, without the excerpt that follows."""
+    Where it names no file, netplan itself failed: then nobody is told to mend one.
+    """
     lines = [line.strip() for line in error.said.splitlines() if ".yaml" in line]
-    return lines[-1].rstrip(": ") if lines else str(error)
+    if lines:
+        return f"{start}{lines[-1].rstrip(': ')}{end}"
+    return f"{error}; the files of netplan could not be tried, no address was changed"
 
 
 def _refuse_pending(
@@ -107,12 +105,43 @@ def _refuse_pending(
         if path := _last_naming(port, others):
             raise MergeError(
                 f"{path} has edits of {port} that were never applied and would go live with the rails: apply "
-                "them (sudo netplan apply) or take them back, then run this again; nothing was changed"
+                "them (sudo netplan apply) or take them back, then run this again; no address was changed"
             )
         raise MergeError(
             f"{port} still has what a netplan file gave it that is no longer there: apply that "
-            "(sudo netplan apply) or put the file back, then run this again; nothing was changed"
+            "(sudo netplan apply) or put the file back, then run this again; no address was changed"
         )
+
+
+def _refuse_unlike(
+    before: Mapping[str, str],
+    links: Mapping[str, Mapping[str, Any]],
+    own: Collection[str],
+    others: Mapping[Path, str],
+) -> None:
+    """The same, seen at the ports: any reload of systemd (a package's, say) brings such edits to /run."""
+    for name, text in before.items():
+        port = _port_of(name)
+        link = links.get(port) or {}
+        if port in own or not name.endswith(".network") or not link.get("carrier"):
+            continue
+        says = sections(text)
+        lacks = [one for one in says.get("Network", {}).get("Address", []) if not _has(link, one)]
+        lacks += [
+            f"MTU {one}" for one in says.get("Link", {}).get("MTUBytes", [])[-1:] if one != str(link["mtu"])
+        ]
+        if lacks:
+            path = _last_naming(port, others) or name
+            raise MergeError(
+                f"{path} gives {port} {', '.join(lacks)}, which was never applied and would go live with "
+                "the rails: apply it (sudo netplan apply) or take it back, then run this again; "
+                "no address was changed"
+            )
+
+
+def _has(link: Mapping[str, Any], address: str) -> bool:
+    """Whether the port has that IPv4 address; those of IPv6 are not looked at."""
+    return ":" in address or address in link["addresses"]
 
 
 def _refuse_losing(
@@ -132,7 +161,7 @@ def _refuse_losing(
     by = _last_naming(_port_of(name or netdev), others) or _found_in(name) or "another file"
     raise MergeError(
         f"{netdev} would not get {lacks}: {by} names the port too and wins; take the port out of that file, "
-        "or give it its address there and set fabric_manage: auto; nothing was changed"
+        "or give it its address there and set fabric_manage: auto; no address was changed"
     )
 
 

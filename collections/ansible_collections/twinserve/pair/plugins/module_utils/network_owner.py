@@ -9,14 +9,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from . import netplan_file, nm_profiles
 from .netdevs import read_links
+from .networkd_match import sections
 from .services import is_active, parse_show
 from .shell import run
 
-OUR_FILE = "60-twinserve-fabric.yaml"
 _UNITS = {"NetworkManager.service": "NetworkManager", "systemd-networkd.service": "networkd"}
-# Of two files of one name netplan takes the first.
-NETPLAN = (Path("/run/netplan"), Path("/etc/netplan"), Path("/lib/netplan"))
 IFUPDOWN = Path("/etc/network")
 
 
@@ -26,7 +25,8 @@ class Maker:
 
     `service` is `NetworkManager`, `networkd` or None; `profile` the name of NetworkManager's profile or of
     networkd's file; `files` where that is written; `lasting` whether it is still there after a reboot.
-    `by_hand` are addresses that no service knows of (`ip addr add`).
+    `by_hand` are addresses that no service knows of (`ip addr add`). `link_local` is whether the port is only
+    to give itself an address.
     """
 
     service: str | None = None
@@ -34,6 +34,7 @@ class Maker:
     files: tuple[str, ...] = ()
     lasting: bool = False
     by_hand: tuple[str, ...] = ()
+    link_local: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,18 +61,12 @@ class NetworkdPort:
 
 def parse_nmcli(devices: str, profiles: str) -> dict[str, NmPort]:
     """By port, from `nmcli -t -f DEVICE,STATE device` and `-f NAME,DEVICE,FILENAME con show --active`."""
-    active = {row[1]: row for row in _rows(profiles, 3)}
+    active = {row[1]: row for row in nm_profiles.rows(profiles, 3)}
     found = {}
-    for device, state in _rows(devices, 2):
+    for device, state in nm_profiles.rows(devices, 2):
         name, _, file = active.get(device, ("", "", ""))
         found[device] = NmPort(state, name, file)
     return found
-
-
-def _rows(text: str, width: int) -> list[list[str]]:
-    """Fields of nmcli's terse output: a colon inside one is escaped."""
-    rows = [re.split(r"(?<!\\):", line, maxsplit=width - 1) for line in text.splitlines()]
-    return [[re.sub(r"\\(.)", r"\1", field) for field in row] for row in rows if len(row) == width]
 
 
 def parse_networkctl(text: str) -> dict[str, NetworkdPort]:
@@ -89,16 +84,27 @@ def parse_networkctl(text: str) -> dict[str, NetworkdPort]:
 
 
 def read_network() -> dict[str, Any]:
-    """`links` by port, who made them (`makers`, see Maker), and the `netplan` files."""
+    """`links` by port, who made them (`makers`, see Maker), `routes` set by hand, and the `netplan` files."""
     links = read_links()
     running = running_services()
     nm = _ask_nm() if "NetworkManager" in running else {}
     networkd = _ask_networkd() if "networkd" in running else None
-    texts = _netplan_texts()
+    texts = {str(path): text for path, text in netplan_file.sources().items()}
     makers = {name: asdict(maker(name, link, nm, networkd, texts)) for name, link in links.items()}
     # The others' content may hold Wi-Fi passwords.
-    netplan = {path: text if path.endswith(OUR_FILE) else "" for path, text in texts.items()}
-    return {"links": links, "makers": makers, "netplan": netplan}
+    netplan = {path: text if path.endswith(netplan_file.FILE.name) else "" for path, text in texts.items()}
+    return {"links": links, "makers": makers, "netplan": netplan, "routes": _routes_by_hand()}
+
+
+def _routes_by_hand() -> dict[str, list[str]]:
+    """IPv4 routes by port that no service made, in words."""
+    # What `ip route add` makes counts as made while booting; services name themselves.
+    found: dict[str, list[str]] = {}
+    for route in json.loads(run(["ip", "-j", "-4", "route", "show", "proto", "boot"], timeout=20) or "[]"):
+        if route.get("dev"):
+            via = f" via {route['gateway']}" if route.get("gateway") else ""
+            found.setdefault(route["dev"], []).append(f"{route['dst']}{via}")
+    return found
 
 
 def running_services() -> set[str]:
@@ -131,16 +137,29 @@ def maker(
         # NetworkManager makes the routes of its addresses by itself, and marks each so.
         strange = tuple(one for one in addresses if one not in link["unrouted"])
         files, lasting = _written(own.file, _netplan_id(own.file, "netplan-", ".nmconnection"), netplan)
-        return Maker("NetworkManager", own.profile, files, lasting, strange)
+        return Maker("NetworkManager", own.profile, files, lasting, strange, _is_link_local(own.file))
     if here:
         files, lasting = _written(here.file, _netplan_id(here.file, "10-netplan-", ".network"), netplan)
-        return Maker("networkd", Path(here.file).name, files, lasting, here.foreign)
+        profile = Path(here.file).name
+        return Maker("networkd", profile, files, lasting, here.foreign, _is_link_local(here.file))
     if own and own.state != "unmanaged":
         return Maker("NetworkManager", by_hand=addresses)
     if networkd is not None:
         return Maker("networkd", by_hand=addresses)
     files = tuple(str(path) for path in _ifupdown_files() if _names(path.read_text(), name))
     return Maker(None, None, files, bool(files), () if files else addresses)
+
+
+def _is_link_local(file: str) -> bool:
+    """Whether a .network file or a keyfile lets its port do no more than give itself an IPv4 address."""
+    if not Path(file).is_file():
+        return False
+    said = sections(Path(file).read_text())
+    network, ipv4 = said.get("Network", {}), said.get("ipv4", {})
+    if ipv4:
+        return ipv4.get("method") == ["link-local"]
+    itself = network.get("LinkLocalAddressing", [])[-1:] in (["ipv4"], ["yes"])
+    return itself and not network.get("Address") and network.get("DHCP", ["no"])[-1] in ("no", "ipv6")
 
 
 def _netplan_id(file: str, prefix: str, suffix: str) -> str:
@@ -159,15 +178,6 @@ def _written(file: str, netplan_id: str, netplan: Mapping[str, str]) -> tuple[tu
 
 def _names(text: str, word: str) -> bool:
     return re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])", text) is not None
-
-
-def _netplan_texts() -> dict[str, str]:
-    """Content by path, in the order in which netplan merges: by name, whatever the folder."""
-    files: dict[str, Path] = {}
-    for folder in NETPLAN:
-        for path in folder.glob("*.yaml"):
-            files.setdefault(path.name, path)
-    return {str(files[name]): files[name].read_text() for name in sorted(files)}
 
 
 def _ifupdown_files() -> list[Path]:

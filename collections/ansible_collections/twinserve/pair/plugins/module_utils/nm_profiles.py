@@ -27,14 +27,14 @@ def name_of(netdev: str) -> str:
 
 
 def wanted(profile: Mapping[str, Any]) -> dict[str, str]:
-    """What our profile holds: the address and nothing that could draw other traffic to the port."""
+    """What our profile holds: the addresses and nothing that could draw other traffic to the port."""
     return {
         "connection.interface-name": str(profile["netdev"]),
         "connection.autoconnect": "yes",
         # Above the profiles that NetworkManager makes by itself, which would ask for DHCP after a reboot.
         "connection.autoconnect-priority": "100",
         "ipv4.method": "manual",
-        "ipv4.addresses": str(profile["address"]),
+        "ipv4.addresses": ", ".join([str(profile["address"]), *profile.get("more", ())]),
         "ipv4.never-default": "yes",
         "ipv6.method": "disabled",
         "802-3-ethernet.mtu": str(profile["mtu"]),
@@ -59,8 +59,15 @@ def names() -> list[str]:
 
 
 def ours() -> list[str]:
-    """The ports for which there is a profile of ours."""
-    return sorted(name.removeprefix("twinserve-") for name in names() if name.startswith("twinserve-"))
+    """The ports for which there is a profile of ours: named as ours are, and for that very port."""
+    ports = (name.removeprefix("twinserve-") for name in names() if name.startswith("twinserve-"))
+    return sorted(netdev for netdev in ports if _is_for(netdev))
+
+
+def _is_for(netdev: str) -> bool:
+    """Whether the profile of that name is for that port; `twinserve-wifi` may be somebody's own."""
+    text = run(["nmcli", "-t", "-f", "connection.interface-name", "con", "show", "id", name_of(netdev)])
+    return [_plain(line.partition(":")[2]) for line in text.splitlines()] == [netdev]
 
 
 def write_argv(netdev: str, fields: Mapping[str, str], new: bool) -> list[str]:
@@ -76,11 +83,10 @@ def up_argv(profile: str, netdev: str, wait: int = _UP, kind: str = "id") -> lis
     return ["nmcli", "--wait", str(wait), "con", "up", kind, profile, "ifname", netdev]
 
 
-def apply(profile: Mapping[str, Any]) -> None:
-    """Make our profile of a port hold what is wanted, and put the port on it. Raises CommandError."""
+def apply_argvs(profile: Mapping[str, Any], new: bool) -> list[list[str]]:
+    """The calls that make our profile of a port hold what is wanted, and put the port on it."""
     netdev = str(profile["netdev"])
-    run(write_argv(netdev, wanted(profile), new=read(netdev) is None))
-    run(up_argv(name_of(netdev), netdev), timeout=_UP + 5)
+    return [write_argv(netdev, wanted(profile), new), up_argv(name_of(netdev), netdev)]
 
 
 def delete(netdev: str) -> None:
@@ -93,13 +99,13 @@ def devices() -> dict[str, dict[str, str]]:
     if not is_running():
         return {}
     text = run(["nmcli", "-t", "-f", "DEVICE,STATE,CONNECTION,CON-UUID", "device"])
-    rows = [split(line) for line in text.splitlines()]
-    return {row[0]: {"state": row[1], "profile": row[2], "uuid": row[3]} for row in rows if len(row) == 4}
+    return {row[0]: {"state": row[1], "profile": row[2], "uuid": row[3]} for row in rows(text, 4)}
 
 
-def split(line: str) -> list[str]:
-    """The fields of one line of `nmcli -t`: colons inside a field are escaped."""
-    return [_plain(part) for part in re.split(r"(?<!\\):", line)]
+def rows(text: str, width: int) -> list[list[str]]:
+    """The lines of `nmcli -t` that have so many fields: colons inside a field are escaped."""
+    fields = [re.split(r"(?<!\\):", line) for line in text.splitlines()]
+    return [[_plain(field) for field in row] for row in fields if len(row) == width]
 
 
 def text(netdev: str, fields: Mapping[str, str] | None) -> str:

@@ -79,7 +79,7 @@ def _ports(node: Mapping[str, Any], settings: Mapping[str, Any], rank: int) -> l
 
 def _host_key(node: Mapping[str, Any]) -> str | None:
     """The head knows its workers by this key and no other."""
-    return None if node["host_key"] else "sshd has no ed25519 host key: run ssh-keygen -A"
+    return None if node["host_key"] else "sshd has no host key: run ssh-keygen -A"
 
 
 def _python(node: Mapping[str, Any]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .gids import describe, find_v2
+from .gids import find_v2, no_v2
 from .lost_device import read_error, text
 from .sysfs import Device
 
@@ -28,7 +28,4 @@ def port_problem(
 
 def gid_problem(device: Device, address: str) -> str | None:
     """Say that the device has no RoCE v2 GID for its port's address (with or without prefix length)."""
-    if find_v2(device.gids, address):
-        return None
-    own = address.partition("/")[0]
-    return f"{device.hca} has no RoCE v2 GID for {own} (found: {describe(device.gids)})"
+    return None if find_v2(device.gids, address) else no_v2(device.hca, address, device.gids)

@@ -6,6 +6,7 @@ A state is plain data: it is kept on the node as JSON, and compared with what is
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from .shell import CommandError, run
 # What networkd and NetworkManager set on a port they take, and leave behind when they let it go.
 SYSCTLS = ("ipv6.disable_ipv6", "ipv6.accept_ra", "ipv6.addr_gen_mode")
 SYSCTL_ROOT = Path("/proc/sys/net")
+
+# Bridges that Docker makes and takes away with its networks, at any moment; nobody reaches a node by one.
+_DOCKERS = re.compile(r"docker0|br-[0-9a-f]{12}")
 
 State = dict[str, Any]
 
@@ -32,12 +36,18 @@ def read(netdevs: Collection[str]) -> State:
     }
 
 
+def is_bare(port: Mapping[str, Any]) -> bool:
+    """Whether nobody gave the port anything; link-local addresses appear by themselves."""
+    given = [one for one in port["addresses"] if not one["address"].startswith("169.254.")]
+    return not (given or port["routes"] or port.get("leased") or port.get("master"))
+
+
 def others(netdevs: Collection[str]) -> list[dict[str, Any]]:
-    """All IPv4 addresses of the other ports: `netdev`, `address` with length, words that `set` it again."""
+    """IPv4 addresses of other ports, without Docker's: `netdev`, `address` with length, words to `set` it."""
     return [
         {"netdev": name, "address": f"{info['local']}/{info['prefixlen']}", "set": address_words(info)}
         for name, link in _links().items()
-        if name not in netdevs and "LOOPBACK" not in link.get("flags", [])
+        if name not in netdevs and "LOOPBACK" not in link.get("flags", []) and not _DOCKERS.fullmatch(name)
         for info in link.get("addr_info", [])
         if info.get("family") == "inet"
     ]
@@ -57,6 +67,7 @@ def text(state: Mapping[str, Any]) -> str:
     for netdev, port in sorted(state["ports"].items()):
         addresses = ", ".join(one["address"] for one in port["addresses"]) or "no address"
         by = f" (profile {port['profile']})" if port["profile"] else ""
+        by = f", in {port['master']}{by}" if port.get("master") else by
         lines.append(f"{netdev}: {'up' if port['up'] else 'down'}, MTU {port['mtu']}, {addresses}{by}")
     profiles = "".join(
         nm_profiles.text(netdev, fields) for netdev, fields in sorted(state["profiles"].items())
@@ -89,6 +100,11 @@ def _port(link: Mapping[str, Any], device: Mapping[str, str] | None) -> dict[str
     return {
         "up": "UP" in link.get("flags", []),
         "mtu": link["mtu"],
+        # The bridge, bond or VRF that it is a member of.
+        "master": link.get("master"),
+        "leased": any(
+            info.get("dynamic") for info in link.get("addr_info", []) if info.get("family") == "inet"
+        ),
         "addresses": [
             {"address": f"{info['local']}/{info['prefixlen']}", "set": address_words(info)}
             for info in link.get("addr_info", [])

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from .link import summarize
+
 Proof = Mapping[str, Any]
 
 
 @dataclass
 class Verdict:
-    """`error` refuses the link. `lines` are for people: a line a rail, then warnings, then what is used.
+    """`error` refuses the link. `lines` are for people: a line a rail, then warnings.
 
     `dropped` has, by rank, the RDMA devices of rails that did not pass and are not used.
     """
@@ -69,15 +71,7 @@ def judge(proofs: Sequence[Sequence[Proof]], names: Sequence[str], wanted: str |
                 f"({'; '.join(problems)}){_next_step(rail, names)}, or use rails: auto"
             )
     verdict.lines += [f"warn {text}" for rail in rails for text in _warnings(rail, names)]
-    if any(verdict.dropped):
-        verdict.lines.append(summary(good))
     return asdict(verdict)
-
-
-def summary(rails: Sequence[Sequence[Mapping[str, Any]]]) -> str:
-    """`1 rail: rocep1s0f1 <-> rocep1s0f0`, from the ends of each rail in rank order."""
-    sides = [",".join(rail[rank]["hca"] for rail in rails) for rank in range(len(rails[0]))] if rails else []
-    return f"{len(rails)} rail{'' if len(rails) == 1 else 's'}: {' <-> '.join(sides)}"
 
 
 def used(
@@ -101,7 +95,7 @@ def used(
             **plan,
             "ports": [rail[rank] for rail in kept],
             "dropped": [rail[rank]["hca"] for rail in rails if rail not in kept],
-            "summary": summary(kept),
+            "summary": summarize([[end["hca"] for end in rail] for rail in kept]),
         }
         for rank, plan in enumerate(plans)
     ]

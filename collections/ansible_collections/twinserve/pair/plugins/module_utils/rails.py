@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from . import lost_device
-from .gids import describe, find_v2
+from .gids import find_v2, no_v2
 from .link import Endpoint, Link, Rail, Unused
 from .neighbours import facing, is_link_local, is_twin, neighbours, shared
 from .sysfs import Device
@@ -91,19 +91,17 @@ def without_rails(link: Link, dead: Mapping[int, str], wanted: str | int, max_ra
     return _judge(shorter, wanted, max_rails)
 
 
-def drift(
-    expected: Sequence[Mapping[str, Any]], devices: Iterable[Device], pcie_error: str | None = None
-) -> list[str]:
+def drift(expected: Sequence[Mapping[str, Any]], devices: Iterable[Device]) -> list[str]:
     """Say what changed on a node since its configuration was written: lost addresses, moved GID indexes.
 
-    `pcie_error` is the kernel log's line on one, if a device is gone and there is such a line.
+    A device that a PCIe error took is not told here: it keeps the pair from being started.
     """
     by_hca = {device.hca: device for device in devices}
     notes = []
     for entry in expected:
         device, address = by_hca.get(entry["hca"]), entry["address"]
         if device is None:
-            notes.append(lost_device.text(entry["netdev"], pcie_error))
+            notes.append(lost_device.text(entry["netdev"], None))
         elif address not in [known.partition("/")[0] for known in device.addresses]:
             notes.append(f"{device.netdev} lost {address}; run the fabric play")
         elif (found := find_v2(device.gids, address)) and found.index != entry.get("gid_index"):
@@ -174,10 +172,7 @@ def _mtu_problem(number: int, ends: _Ends) -> str | None:
 def _gid_problem(ends: _Ends) -> str | None:
     for end in ends:
         if end.address and find_v2(end.device.gids, str(end.address.ip)) is None:
-            return (
-                f"rank {end.rank}: {end.device.hca} has no RoCE v2 GID for {end.address.ip}"
-                f" (found: {describe(end.device.gids)})"
-            )
+            return f"rank {end.rank}: {no_v2(end.device.hca, str(end.address), end.device.gids)}"
     return None
 
 
@@ -202,7 +197,7 @@ def _endpoint(end: _End) -> Endpoint:
     address = str(end.address.ip) if end.address else ""
     found = find_v2(end.device.gids, address)
     if found is None:
-        raise ValueError(f"{end.device.hca} has no RoCE v2 GID for {address}")
+        raise ValueError(no_v2(end.device.hca, address, end.device.gids))
     device = end.device
     place = (end.rank, device.netdev, device.hca, address, found.index, device.mtu, device.pci)
     return Endpoint(*place, mac=device.mac, shares_subnet=device.shares_subnet)

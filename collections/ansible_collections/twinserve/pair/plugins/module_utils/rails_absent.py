@@ -7,7 +7,7 @@ from typing import Any
 from . import fabric_record, guard, netplan_file, netplan_merge, nm_profiles, port_state, restore, way_back
 from .guard import ApplyError, Change
 from .rails_apply import Outcome
-from .shell import CommandError, run
+from .shell import CommandError, CommandTimeout, run
 
 # Seconds until the ports are as they were.
 _BACK = 5
@@ -45,7 +45,7 @@ def finish() -> None:
 def _record() -> dict[str, Any] | None:
     """What to go back to. What an earlier version of ours left without a record is at least removed."""
     if record := fabric_record.load():
-        return record
+        return fabric_record.unclaimed(record)
     mine = nm_profiles.ours() if nm_profiles.is_running() else []
     if not (fabric_record.left_over() or mine):
         return None
@@ -68,9 +68,12 @@ def _change(record: dict[str, Any], now: dict[str, Any]) -> Change:
 def _restore(record: dict[str, Any], now: dict[str, Any]) -> None:
     """Each step alone: one that finds nothing to do must not keep the others from it. The check judges."""
     saved = fabric_record.keep(record["netplan"], way_back.folder(guard.NAME) / "netplan-wanted")
+    left = guard.budget()
     for command in restore.commands(record, now, saved):
         try:
-            run(command, timeout=20)
+            run(command, timeout=left())
+        except CommandTimeout:
+            raise
         except CommandError:
             continue
 

@@ -73,9 +73,10 @@ def present(wish: Wish, check: bool) -> Outcome:
 
 
 def is_set(port: Mapping[str, Any]) -> bool:
-    """Whether the port has the address and the MTU that it shall have."""
+    """Whether the port has the addresses and the MTU that it shall have."""
     link = read_links().get(port["netdev"], {})
-    return port["address"] in link.get("addresses", []) and link.get("mtu") == port["mtu"]
+    has_all = {port["address"], *port.get("more", ())} <= set(link.get("addresses", []))
+    return has_all and link.get("mtu") == port["mtu"]
 
 
 def _profiles(wish: Wish) -> dict[str, dict[str, str] | None]:
@@ -90,29 +91,39 @@ def _change(wish: Wish, is_file_new: bool) -> Change:
         "netplan": wish.netplan if wish.netplan is not None else state["netplan"],
         "profiles": state["profiles"] | {p["netdev"]: nm_profiles.wanted(p) for p in wish.profiles},
     }
+    commands = _commands(wish, is_file_new, state["profiles"])
     made = ["fabric file"] * (wish.netplan is not None) + ["fabric profiles"] * bool(wish.profiles)
     return Change(
         netdevs=wish.netdevs,
         before=state,
         after=will_be,
-        apply=lambda: _apply(wish, is_file_new),
+        apply=lambda: _apply(wish, commands),
         check=_checks(wish, state),
         undone=f"{' and '.join(made)} rolled back",
         about={"kind": "present", "ports": [dict(port) for port in wish.own_ports]},
     )
 
 
-def _apply(wish: Wish, is_file_new: bool) -> None:
+def _apply(wish: Wish, commands: Sequence[Sequence[str]]) -> None:
+    left = guard.budget()
     if wish.netplan is not None:
         netplan_file.write(wish.netplan)
+    for command in commands:
+        run(command, timeout=left())
+
+
+def _commands(wish: Wish, is_file_new: bool, profiles: Mapping[str, Any]) -> list[list[str]]:
+    """What makes the file live and the profiles hold, given ours that are there."""
+    found: list[list[str]] = []
+    if wish.netplan is not None:
         # Not `netplan apply`: that has every port of netplan's dropped and set anew, the management port too.
-        run(netplan_file.generate_argv())
-        run(["networkctl", "reload"])
+        found += [netplan_file.generate_argv(), ["networkctl", "reload"]]
         if not is_file_new:
             # Nothing new to read: the port was changed by hand.
-            run(["networkctl", "reconfigure", *sorted(netplan_file.ports_of(wish.netplan))])
+            found.append(["networkctl", "reconfigure", *sorted(netplan_file.ports_of(wish.netplan))])
     for profile in wish.profiles:
-        nm_profiles.apply(profile)
+        found += nm_profiles.apply_argvs(profile, new=profiles.get(profile["netdev"]) is None)
+    return found
 
 
 def _checks(wish: Wish, state: Mapping[str, Any]) -> Callable[[], None]:
@@ -128,7 +139,8 @@ def _checks(wish: Wish, state: Mapping[str, Any]) -> Callable[[], None]:
 
 def _refuse_rest(profile: Mapping[str, Any], was: Mapping[str, Any]) -> None:
     """Another address on the port would be taken for the rail's by whoever looks for one."""
-    rest = [a for a in read_links()[profile["netdev"]]["addresses"] if a != profile["address"]]
+    given = [profile["address"], *profile.get("more", ())]
+    rest = [a for a in read_links()[profile["netdev"]]["addresses"] if a not in given]
     if rest:
         by = f'NetworkManager profile "{was["profile"]}"' if was.get("profile") else "outside NetworkManager"
         raise ApplyError(f"{profile['netdev']} still has {', '.join(rest)} from {by}")

@@ -22,7 +22,14 @@ TOOLS = (
     *("ibv_devinfo", "ib_write_bw", "ib_read_bw", "ib_send_bw", "ibdev2netdev", "show_gids", "mlnx_qos"),
 )
 # Of a port when nobody could say who configured it.
-_UNKNOWN: dict[str, Any] = {"service": None, "profile": None, "files": [], "lasting": None, "by_hand": []}
+_UNKNOWN: dict[str, Any] = {
+    "service": None,
+    "profile": None,
+    "files": [],
+    "lasting": None,
+    "by_hand": [],
+    "link_local": False,
+}
 
 
 def read_devices(

@@ -86,9 +86,15 @@ def _links(netdev: str, port: Mapping[str, Any]) -> list[Command]:
             for name, value in port["sysctls"].items()
             if value is not None
         ]
+    if master := port.get("master"):
+        # A bond takes only a port that is down.
+        found += [["ip", "link", "set", netdev, *words] for words in (["down"], ["master", master])]
     found += [["ip", "link", "set", netdev, "up" if port["up"] else "down"]]
     # A link-local address that a service chose is chosen anew by it.
     fixed = [one for one in port["addresses"] if by_hand or not one["address"].startswith("169.254.")]
+    if fixed and port["uuid"] and not port["active"]:
+        # NetworkManager clears the port when it begins with a profile, and was told not to be waited for.
+        found += [["sleep", "1"]]
     found += [["ip", "addr", "add", *one["set"], "dev", netdev] for one in fixed]
     found += [["ip", "route", "add", *words] for words in port["routes"]]
     if by_hand and port["managed"]:
@@ -117,6 +123,8 @@ def same(wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
             lacks.append(f"{netdev} has MTU {is_now['mtu']} instead of {port['mtu']}")
         if port["owner"] is None and port["up"] != is_now["up"]:
             lacks.append(f"{netdev} is {'up' if is_now['up'] else 'down'}")
+        if port.get("master") not in (None, is_now["master"]):
+            lacks.append(f"{netdev} is not in {port['master']}")
         had, has = ([one["address"] for one in side["addresses"]] for side in (port, is_now))
         if port["owner"] is None and sorted(had) != sorted(has):
             shown = (", ".join(side) or "no address" for side in (has, had))

@@ -121,13 +121,19 @@ def _known_hosts(
     for node, names, fabric in zip(nodes[1:], aliases[1:], plans[1:], strict=True):
         if not node["host_key"]:
             raise NoHostKey(f"{names[0]} has no ssh host key to recognise it by: run `ssh-keygen -A` there")
-        known = dict.fromkeys([*names, *_rail_addresses(fabric)])
+        # A rail that only waits for the pair to be stopped keeps its name.
+        waiting = [_plain(end) for end in fabric.get("waiting") or []]
+        known = dict.fromkeys([*names, *_rail_addresses(fabric), *waiting])
         lines.append(f"{','.join(known)} {node['host_key']}\n")
     return "".join(lines)
 
 
 def _rail_addresses(fabric: Mapping[str, Any]) -> list[str]:
-    return [port["address"].split("/")[0] for port in fabric["ports"]]
+    return [_plain(port) for port in fabric["ports"]]
+
+
+def _plain(port: Mapping[str, Any]) -> str:
+    return str(port["address"]).partition("/")[0]
 
 
 def _worker(node: Mapping[str, Any], keys: Mapping[str, str | None]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ description:
     never applied, or would win over ours.
   - Before anything changes, a timer of systemd is armed that takes the change back after 25 seconds. When the address
     of another port, such as that of the management network, does not come back within 5 seconds, or a port does not
-    get what it shall have, the node goes back at once. The timer is disarmed only by V(state=confirmed), for which the
+    get what it shall have, the node goes back at once. Bridges that Docker makes are not looked at. The timer is disarmed only by V(state=confirmed), for which the
     action plugin of the same name makes a new connection.
   - What each port was like before its first change is kept in C(/var/lib/twinserve/fabric/before.json); V(state=absent)
     restores it, under the same guard.
@@ -23,13 +23,15 @@ options:
     description: Whole content of C(/etc/netplan/60-twinserve-fabric.yaml); not given, the file is left as it is.
     type: str
   profiles:
-    description: "NetworkManager profiles to have: C(netdev), C(address) with prefix length, C(mtu) in bytes."
+    description: >-
+      NetworkManager profiles to have: C(netdev), C(address) with prefix length, C(mtu) in bytes, and C(more) addresses
+      that are on the port and stay.
     type: list
     elements: dict
     default: []
   ports:
     description:
-      - "What each port shall have afterwards: C(netdev), C(address) with prefix length, C(mtu) in bytes."
+      - "What each port shall have afterwards: C(netdev), C(address) with prefix length, C(more) addresses, C(mtu) in bytes."
       - Ports that are neither in O(netplan) nor in O(profiles) are somebody else's and are left alone.
     type: list
     elements: dict
@@ -64,16 +66,17 @@ way_back:
     - C(armed) while the change waits to be confirmed, C(kept) once it is, C(undone) when the node took it back.
     - C(none) when there is nothing to take back.
   type: str
-  returned: always
+  returned: when the node knows
   sample: armed
 """
 
+from contextlib import nullcontext
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import rails_absent, rails_apply, rails_confirm
-from ..module_utils.guard import ApplyError
+from ..module_utils.guard import ApplyError, alone
 from ..module_utils.netplan_merge import MergeError
 from ..module_utils.shell import CommandError
 
@@ -104,15 +107,22 @@ def main() -> None:
 
 def change(params: dict[str, Any], check: bool) -> rails_apply.Outcome:
     """Do or predict what `state` says. Raises ApplyError, MergeError or CommandError."""
-    if params["state"] == "absent":
-        return rails_absent.absent(check)
-    wish = rails_apply.Wish(params["netplan"], params["profiles"], params["ports"])
-    return rails_apply.present(wish, check)
+    with nullcontext() if check else alone():
+        if params["state"] == "absent":
+            return rails_absent.absent(check)
+        wish = rails_apply.Wish(params["netplan"], params["profiles"], params["ports"])
+        return rails_apply.present(wish, check)
 
 
 def confirm(module: AnsibleModule) -> None:
     """Keep the change that is armed; ends the module."""
-    outcome = "none" if module.check_mode else rails_confirm.confirm()
+    try:
+        outcome = "none" if module.check_mode else rails_confirm.confirm()
+    except rails_confirm.UntidyError as error:
+        module.fail_json(msg=f"{error}; run this again", way_back="kept")
+    except CommandError as error:
+        # Nobody knows: the change is kept, or its timer takes it back.
+        module.fail_json(msg=str(error))
     if outcome == "undone":
         module.fail_json(msg="the node has taken the change of its rails back", way_back=outcome)
     if outcome == "none" and not module.check_mode:

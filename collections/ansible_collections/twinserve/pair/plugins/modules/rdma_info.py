@@ -125,6 +125,10 @@ rdma:
           type: list
           elements: str
           returned: always
+        leased: {description: Those addresses that somebody hands out (DHCP)., type: list, elements: str, returned: always}
+        ipv6: {description: Global IPv6 addresses with prefix length., type: list, elements: str, returned: always}
+        master: {description: "The bridge, bond or VRF that it is part of, or null.", type: str, returned: always}
+        carries: {description: VLANs and the like on top of it., type: list, elements: str, returned: always}
         mtu: {description: MTU in bytes., type: int, returned: always}
         mac: {description: Ethernet address., type: str, returned: always}
         up: {description: Whether it is set up., type: bool, returned: always}
@@ -137,6 +141,7 @@ rdma:
         files: {description: Where that is written., type: list, elements: str, returned: always}
         lasting: {description: Whether it is still there after a reboot; null when that is not known., type: bool, returned: always}
         by_hand: {description: Addresses that no service knows of., type: list, elements: str, returned: always}
+        link_local: {description: Whether it is only to give itself an address., type: bool, returned: always}
     lost:
       description: Ports of an mlx5 card without an RDMA device, while the node has others.
       returned: always
@@ -185,6 +190,10 @@ rdma:
         hca: rocep1s0f0
         addresses: [192.168.177.1/24]
         unrouted: []
+        leased: []
+        ipv6: []
+        master: null
+        carries: []
         mtu: 9000
         mac: 4c:bb:47:00:01:10
         up: true
@@ -194,6 +203,7 @@ rdma:
         files: [/etc/netplan/60-twinserve-fabric.yaml]
         lasting: true
         by_hand: []
+        link_local: false
     lost: []
     char_devices: [/dev/infiniband/rdma_cm, /dev/infiniband/uverbs0]
     tools: {ethtool: /usr/sbin/ethtool, ib_write_bw: null, ibv_devinfo: null, ip: /usr/sbin/ip}

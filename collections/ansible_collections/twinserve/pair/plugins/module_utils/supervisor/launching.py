@@ -19,6 +19,8 @@ _LISTEN_EVERY = 10.0
 _LINES = 2000
 _MISSES = 3
 _SMOKE_TIMEOUT = 180.0
+# Seconds that a rank which answers is kept from serving because its log cannot be read.
+_UNHEARD = 60.0
 # However much progress there is: no start takes so many times the wait_timeout.
 _CAP = 4
 
@@ -72,10 +74,12 @@ def smoke(state: State, now: float) -> Moved:
         return refuse(state, heard, now)
     canary = state.canary
     # Also a start that was too quick to be listened to has said by now what it runs over.
-    known = not state.config.alarms or len(state.answers) == len(state.ranks)
-    if known and canary.ended is not None and canary.ended >= state.phase_at:
+    unheard = _unheard(state)
+    patient = bool(unheard) and now - state.phase_at < _UNHEARD
+    if not patient and canary.ended is not None and canary.ended >= state.phase_at:
         if canary.ok:
-            return enter(state, Phase.SERVE, now, vital_at=now), ()
+            moved = enter(state, Phase.SERVE, now, vital_at=now)
+            return moved, tuple(Say(moved.epoch, text) for text in unheard)
         if canary.hopeless:
             return refuse(state, f"smoke test: {canary.detail}", now)
         if canary.bad:
@@ -118,6 +122,17 @@ def _listen(state: State, now: float) -> Moved:
         state, more = ask(state, Logs(state.epoch, view.rank, _LINES), now, _LISTEN_EVERY)
         asked += more
     return state, tuple(asked)
+
+
+def _unheard(state: State) -> list[str]:
+    """Say of which ranks that are listened to nothing was heard in this phase, and why."""
+    ranks = range(len(state.ranks)) if state.config.alarms else ()
+    return [
+        f"what {title(state, rank)} runs over is not known: its log could not be read "
+        f"({state.problems.get(rank, 'no answer')})"
+        for rank in ranks
+        if rank not in state.answers
+    ]
 
 
 def _told(state: State, rank: int) -> str:

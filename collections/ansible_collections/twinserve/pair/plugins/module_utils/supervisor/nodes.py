@@ -59,7 +59,7 @@ class SshNode:
         }
         words = [word for name, value in manners.items() for word in ("-o", f"{name}={value}")]
         self._ssh = ["ssh", *ssh_options(str(key), str(known)), *words]
-        self._user, self._address = member.user, member.address
+        self._user, self._address = str(member.user), str(member.address)
         self._target = f"{member.user}@{member.address}"
 
     def argv(self, words: Sequence[str]) -> list[str]:
@@ -78,11 +78,9 @@ class SshNode:
             raise
         if code == FAILED:
             refused = refusal(err, self._user, self._address)
-            raise NodeError(
-                f"is not reached: {refused}"
-                if refused
-                else f"unreachable by ssh (exit 255): {last_line(err)}"
-            )
+            if refused:
+                raise NodeError(f"is not reached: {refused}")
+            raise NodeError(f"unreachable by ssh (exit 255): {last_line(err)}")
         if code == _REFUSED:
             raise NodeError(f"refuses {words[0]!r} for the control key: run the serve playbook")
         return _answer(words, code, out, err)
