@@ -52,8 +52,10 @@ def own_name(lab: Lab) -> str:
 def registry_off(lab: Lab, host: str) -> Iterator[None]:
     """The host does not reach the registry meanwhile."""
     shell(lab, host, f"iptables -I {_REFUSE}")
-    yield
-    shell(lab, host, f"iptables -D {_REFUSE}")
+    try:
+        yield
+    finally:
+        shell(lab, host, f"iptables -D {_REFUSE}")
 
 
 def set_store(lab: Lab, host: str, containerd: bool) -> str:
@@ -64,7 +66,7 @@ def set_store(lab: Lab, host: str, containerd: bool) -> str:
 
 def forget_images(lab: Lab, host: str) -> None:
     """Remove every image of the store in use."""
-    shell(lab, host, "docker images --quiet --no-trunc | sort -u | xargs -r docker rmi --force")
+    shell(lab, host, "docker image prune --all --force")
 
 
 def image_names(lab: Lab, host: str) -> set[str]:

@@ -52,6 +52,20 @@ def dockerd(lab: Lab, host: str) -> str:
     return shell(lab, host, "systemctl show docker --property MainPID; cat /etc/docker/daemon.json")
 
 
+def test_c08_a_load_that_brings_nothing_is_no_success(pair: Lab, daemons: list[str]) -> None:
+    worker, real = pair.hosts[1], "/usr/bin/docker"
+    script = f"""mv {real} {real}.real
+printf '#!/bin/sh\\n[ "$1" = load ] && exec cat >/dev/null\\nexec {real}.real "$@"\\n' >{real}
+chmod 755 {real}"""
+    shell(pair, worker, script)
+    try:
+        with registry_off(pair, worker):
+            refused = pair.play(PLAY).refused()
+    finally:
+        shell(pair, worker, f"mv {real}.real {real}")
+    assert f"docker load succeeded on {worker} but {own_name(pair)} is missing" in said(refused.output)
+
+
 def test_c03_a_stream_that_is_cut_off_is_done_again_and_leaves_nothing(pair: Lab, daemons: list[str]) -> None:
     head, worker = pair.hosts
     shell(pair, head, "tc qdisc add dev enp1s0f0np0 root tbf rate 20mbit burst 64kb latency 400ms")

@@ -130,7 +130,7 @@ def test_f05_a_start_leaves_the_network_by_which_nodes_are_reached_out(
     node = {"hf": {"home": "/hf"}, "kernel_cache": "/k", "devices": []}
     own = [{"nccl_ib_hca": given, "fabric_netdev": None, "fabric_peer": None}]
     plan = {"ports": [], "apart": apart}
-    (inputs,) = FILTERS["rank_inputs"]([node], NAMES[:1], ("a",), own, [plan])
+    (inputs,) = FILTERS["rank_inputs"]([node], NAMES[:1], ("a",), own, [plan], {})
     assert inputs["nccl_ib_hca"] == used
 
 

@@ -82,9 +82,11 @@ def rank_inputs(
     addresses: Sequence[str],
     settings: Sequence[Mapping[str, Any]],
     plans: Sequence[Mapping[str, Any]],
-    release: Mapping[str, Any],
+    release: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """What rendering the ranks needs of each node: where things are, and the link that is expected."""
+    """What rendering the ranks needs of each node: where things are, the one GPU that `release` is for, and
+    the link that is expected.
+    """
     # The supervisor finds the link by itself at each start; a named peer stands for the ports found for it.
     named = any(own["fabric_peer"] for own in settings)
     return [
@@ -93,7 +95,7 @@ def rank_inputs(
             "hf_cache": node["hf"]["home"],
             "kernel_cache": node["kernel_cache"],
             "image": image,
-            "gpu_uuid": gpu_choice.choose(node, own, release).uuid,
+            "gpu_uuid": gpu_choice.choose(node, own, release or {}).uuid,
             "address": address,
             "nccl_ib_hca": _selector(own["nccl_ib_hca"], plan.get("apart") or []),
             "fabric_netdev": link[0]["netdev"] if named and link else own["fabric_netdev"],
