@@ -74,6 +74,11 @@ test-rdma: dev ## The fabric role on two virtual machines with real RoCE devices
 	@mkdir -p build
 	@$(SUDO) $(BIN)/python -m pytest -v --junitxml build/rdma.xml tests/rdma
 
+.PHONY: bench
+bench: dev ## How fast the copy is, as ratios in one run, on limited rails; some minutes, not in CI
+	@echo "== the copy on two simulated hosts"
+	@$(SUDO) $(BIN)/python bench/copy.py
+
 .PHONY: manual
 manual: venv ## Write the generated parts: settings manual, README table
 	@$(BIN)/python tools/settings_manual.py

@@ -77,7 +77,9 @@ def test_every_file_was_compiled(installed: Path) -> None:
     assert len(sources) == len(FILES)
 
 
-@pytest.mark.parametrize("package", ["twinserve.agent", "twinserve.supervisor", "twinserve.control"])
+@pytest.mark.parametrize(
+    "package", ["twinserve.agent", "twinserve.supervisor", "twinserve.control", "twinserve.transfer"]
+)
 def test_what_the_units_start_is_there(installed: Path, package: str) -> None:
     """`python3 -m` finds each; what they then do without a node is tested elsewhere."""
     find = "import runpy, sys; sys.path.insert(0, sys.argv[1]); runpy._get_module_details(sys.argv[2])"

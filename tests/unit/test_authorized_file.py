@@ -13,7 +13,8 @@ from ansible_collections.twinserve.pair.plugins.modules import authorized_lines
 from module_run import run_module
 
 MARK = "twinserve-copy"
-OURS, NEXT = (f'restrict,command="rrsync -wo /hf" ssh-ed25519 {key} {MARK}' for key in ("AAA", "BBB"))
+OPTIONS = 'restrict,command="rrsync -no-lock -wo /hf"'
+OURS, NEXT = (f"{OPTIONS} ssh-ed25519 {key} {MARK}" for key in ("AAA", "BBB"))
 USERS = [
     b"ssh-ed25519 MINE me@laptop\n",
     b"ssh-ed25519 MINE me@laptop",
@@ -37,7 +38,7 @@ def record(tmp_path: Path) -> Path:
 
 
 def put(path: Path, record: Path, *lines: str) -> bool:
-    return authorized_file.apply(path, getpass.getuser(), MARK, lines, record).needed
+    return authorized_file.apply(path, getpass.getuser(), [MARK], lines, record).needed
 
 
 @pytest.mark.parametrize("content", USERS)
@@ -112,6 +113,16 @@ def test_two_files_share_a_record(path: Path, record: Path) -> None:
     assert path.read_bytes() == b"a b" and not record.exists()
 
 
+def test_lines_of_two_marks_share_a_file_and_go_without_a_trace(path: Path, record: Path) -> None:
+    path.parent.parent.mkdir()
+    marks = [MARK, "twinserve-image"]
+    image = 'restrict,command="docker load" ssh-ed25519 CCC twinserve-image'
+    for lines in ([OURS], [OURS, image], []):
+        authorized_file.apply(path, getpass.getuser(), marks, lines, record)
+        assert authorized_file.our_lines(path.read_bytes() if path.exists() else b"", *marks) == lines
+    assert not path.parent.exists() and not record.parent.exists()
+
+
 def test_a_link_stays_a_link(path: Path, record: Path, tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     target = tmp_path / "dotfiles"
@@ -136,7 +147,7 @@ def test_the_module_predicts_and_shows_only_our_lines(
     path.parent.mkdir(parents=True)
     path.write_bytes(USERS[0])
     given: dict[str, Any] = {
-        "path": str(path), "owner": getpass.getuser(), "mark": MARK, "record": str(record), "lines": [OURS]
+        "path": str(path), "owner": getpass.getuser(), "marks": [MARK], "record": str(record), "lines": [OURS]
     }  # fmt: skip
     foreseen = run_module(authorized_lines, capsys, check=True, **given)
     assert (foreseen["changed"], path.read_bytes(), record.exists()) == (True, USERS[0], False)
@@ -149,7 +160,7 @@ def test_an_owner_that_does_not_exist(path: Path, record: Path, capsys: pytest.C
     given: dict[str, Any] = {
         "path": str(path),
         "owner": "nobody-of-that-name",
-        "mark": MARK,
+        "marks": [MARK],
         "record": str(record),
     }
     answer = run_module(authorized_lines, capsys, lines=[OURS], **given)

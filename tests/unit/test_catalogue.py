@@ -56,6 +56,16 @@ def test_an_entry_that_leads_nowhere_is_named(entries: dict[str, Any], message: 
         release_data("a", {}, entries)
 
 
+@pytest.mark.parametrize("below", ["hub/models--o--n", "hub/${model_snapshot}", "hub"])
+def test_m14_less_than_the_whole_cache_may_not_be_mounted(below: str) -> None:
+    entries = {"mine": {"mounts": [{"source": f"${{hf_cache}}/{below}", "target": "/model"}]}}
+    said = f"mount ${{hf_cache}}/{below} does not contain hub/blobs, which the snapshot links to"
+    with pytest.raises(CatalogueError, match=re.escape(said)):
+        release_data("mine", {}, entries)
+    whole = {"mine": {"mounts": [{"source": "${hf_cache}", "target": "/model"}]}}
+    assert release_data("mine", {}, whole)["mounts"] == whole["mine"]["mounts"]
+
+
 def test_releases_are_in_the_order_in_which_people_count() -> None:
     entries = {name: {"engine": "e"} for name in ("v1.10", "v1.9", "v1.9.1", "v1.2")} | {
         "x": {"engine": "other"}

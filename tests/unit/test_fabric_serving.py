@@ -129,7 +129,7 @@ def expected(nodes: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
         }
     ] * 2
     plans = filters["fabric_plan"](nodes, NAMES, own)
-    return [one["expected_link"] for one in filters["rank_inputs"](nodes, NAMES, ("a", "b"), own, plans)]
+    return [one["expected_link"] for one in filters["rank_inputs"](nodes, NAMES, ("a", "b"), own, plans, {})]
 
 
 def rendered(nodes: list[dict[str, Any]], was: list[list[dict[str, Any]]] | None = None) -> None:

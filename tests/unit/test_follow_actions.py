@@ -88,6 +88,50 @@ def test_m20_progress_is_shown_with_size_and_time(follow: Follow) -> None:
     assert pull.shown == ["    spark-a: pull of the image: 2.0 of 25.0 GB, 20 s  layer 2"]
 
 
+def test_m20_numbers_of_the_node_are_shown_with_rate_and_time_to_go(follow: Follow) -> None:
+    numbers = [{"bytes": n * 10**9, "total": 25 * 10**9, "rate": 1e8, "eta": 230.0 - n} for n in range(4)]
+    fetch = follow(job, [running(0, progress=one) for one in numbers] + [DONE], **PULL)
+    fetch.run()
+    assert fetch.shown == ["    spark-a: pull of the image: 2.0 of 25.0 GB (8%), 100 MB/s, 4 min left"]
+
+
+def test_m10_the_nodes_own_count_is_progress(follow: Follow) -> None:
+    counts: Answers = [running(0, progress={"bytes": n, "total": None}) for n in range(30)]
+    assert follow(job, [*counts, DONE], **PULL, stall_seconds=15).run()["status"] == "done"
+
+
+def report(done: int, *warnings: str) -> dict[str, Any]:
+    eta = (176 - done) / 2.9
+    numbers = {"bytes": done * 10**9, "total": 176 * 10**9, "rate": 2.9e9, "eta": eta}
+    return {**numbers, "how": "on 2 rails", "warnings": list(warnings)}
+
+
+def test_what_the_work_reports_is_shown_instead(follow: Follow) -> None:
+    copy = {"name": "copy", "title": "copy of o/n", "argv": ["x"]}
+    answers: Answers = [running(0, "words", progress=report(60 + n)) for n in range(4)]
+    followed = follow(job, [*answers, DONE], **copy)
+    followed.run()
+    assert followed.shown == [
+        "    spark-a: copy of o/n: 62.0 of 176.0 GB (35%), 2.9 GB/s on 2 rails, 39 s left"
+    ]
+
+
+def test_m22_a_warning_of_the_work_is_shown_once_and_also_of_its_end(follow: Follow) -> None:
+    lan = "copying over the LAN (192.0.2.12): ssh to 198.51.100.2 failed"
+    answers: Answers = [running(0, progress=report(1)), running(0, progress=report(2, lan))]
+    followed = follow(job, [*answers, running(0, progress=report(3, lan)), DONE], **PULL)
+    followed.run()
+    assert [line for line in followed.shown if "warn" in line] == [f"    spark-a: warn {lan}"]
+    quick = follow(job, [{**DONE, "progress": report(176, "a rail is lost")}], **PULL)
+    quick.run()
+    assert quick.shown == ["    spark-a: warn a rail is lost"]
+
+
+def test_a_rate_that_changes_is_no_progress(follow: Follow) -> None:
+    stuck: Answers = [running(0, "same", progress={**report(1), "rate": n}) for n in range(30)]
+    assert follow(job, [*stuck, DONE], **PULL, stall_seconds=15).run()["msg"].endswith("no progress for 15 s")
+
+
 def test_m20_a_lost_session_costs_a_question_and_not_the_work(follow: Follow) -> None:
     pull = follow(job, [running(1), LOST, LOST, DONE], **PULL)
     assert pull.run()["status"] == "done"

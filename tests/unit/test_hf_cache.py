@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils import hf_cache, model_transfer
+from ansible_collections.twinserve.pair.plugins.module_utils import content_check, hf_cache, model_transfer
 from ansible_collections.twinserve.pair.plugins.modules import hf_snapshot
 from hub_cache import FILES, LARGE, REPO, REVISION, fill, git_hash, sha256
 from module_run import run_module
@@ -65,9 +65,10 @@ def test_a_full_folder_counts_only_once_it_was_verified(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(home)
-    assert complete(home) == hf_cache.SnapshotState(
-        False, "not verified on this node yet", 0, 0, here=sum(SIZES.values()), missing=0
-    )
+    state = complete(home)
+    assert (state.complete, state.reason) == (False, "not verified on this node yet")
+    assert (state.here, state.missing, state.others) == (sum(SIZES.values()), 0, [])
+    assert sorted(state.blobs.values()) == sorted(SIZES.values())
     predicted = verify(capsys, home, check=True)
     assert predicted["changed"]
     assert not complete(home).complete
@@ -169,13 +170,14 @@ def test_m06_a_check_that_cannot_be_made_does_not_pass(
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_m04_blobs_of_a_download_that_was_cut_off_are_counted(home: Path, shared: bool) -> None:
+@pytest.mark.parametrize("begun", ["incomplete", "0a1b2c3d.incomplete"])
+def test_m04_blobs_of_a_download_that_was_cut_off_are_counted(home: Path, shared: bool, begun: str) -> None:
     snapshot = fill(home, shared=shared)
     blob = home / "hub/models--o--n/blobs" / sha256(FILES[SECOND])
     blob.resolve().unlink()
     blob.unlink(missing_ok=True)
     (snapshot / SECOND).unlink()
-    blob.with_name(f"{blob.name}.incomplete").write_bytes(FILES[SECOND][:5])
+    blob.with_name(f"{blob.name}.{begun}").write_bytes(FILES[SECOND][:5])
     state = complete(home)
     assert (state.here, state.missing) == (sum(SIZES.values()) - SIZES[SECOND] + 5, SIZES[SECOND] - 5)
 
@@ -184,6 +186,7 @@ def test_m04_what_only_another_revision_uses_counts_where_the_hubs_list_names_it
     snapshot = fill(home)
     snapshot.rename(snapshot.with_name("b" * 40))
     assert (complete(home).here, complete(home).missing) == (0, 0)
+    assert complete(home).others == ["b" * 40]
     (home / f"hub/models--o--n/trees/{REVISION}.json").unlink()
     assert (complete(home).here, complete(home).missing) == (0, None)
 
@@ -204,8 +207,8 @@ def test_large_files_are_hashed_in_pieces(tmp_path: Path) -> None:
     data = b"x" * (4 << 20) + b"end"
     path = tmp_path / "large"
     path.write_bytes(data)
-    assert hf_cache.file_digest(path, "sha256") == sha256(data)
-    assert hf_cache.file_digest(path, "git") == git_hash(data)
+    assert content_check.file_digest(path, "sha256") == sha256(data)
+    assert content_check.file_digest(path, "git") == git_hash(data)
 
 
 @pytest.mark.parametrize("shared", [False, True])

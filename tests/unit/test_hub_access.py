@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.twinserve.pair.plugins.module_utils import hf_cache
 from ansible_collections.twinserve.pair.plugins.modules import hub_access
+from hub_cache import FILES, REPO, REVISION, fill
 from module_run import run_module
-
-REPO, REVISION = "o/n", "a" * 40
 
 
 class Hub(ThreadingHTTPServer):
-    """Answers every HEAD with one status."""
+    """Answers every HEAD with one status, and lists the files of every repository in two pages."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.status, self.code = 200, ""
+        self.list_status = 200
         self.asked: list[tuple[str, str | None]] = []
 
 
@@ -32,6 +36,21 @@ class Handler(BaseHTTPRequestHandler):
         if self.server.code:
             self.send_header("X-Error-Code", self.server.code)
         self.end_headers()
+
+    def do_GET(self) -> None:
+        self.server.asked.append((self.path, self.headers["Authorization"]))
+        self.send_response(self.server.list_status)
+        first = [
+            {"type": "directory", "path": "x", "oid": "d", "size": 0},
+            {"type": "file", "path": "x/a", "oid": "a1", "size": 3},
+        ]
+        large = {"oid": "sha", "size": 7000}
+        second = [{"type": "file", "path": "b", "oid": "b1", "size": 135, "lfs": large}]
+        if "cursor" not in self.path:
+            link = f"http://127.0.0.1:{self.server.server_port}{self.path}&cursor=2"
+            self.send_header("Link", f'<{link}>; rel="next"')
+        self.end_headers()
+        self.wfile.write(json.dumps(second if "cursor" in self.path else first).encode())
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the name in the base class)
         """Say nothing."""
@@ -46,9 +65,23 @@ def hub() -> Iterator[Hub]:
     hub.server_close()
 
 
-def ask(capsys: pytest.CaptureFixture[str], endpoint: str, **more: Any) -> dict[str, Any]:
-    snapshots = [{"repo": REPO, "revision": REVISION}]
-    return run_module(hub_access, capsys, check=True, snapshots=snapshots, endpoint=endpoint, **more)
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(hf_cache, "MANIFESTS", tmp_path / "manifests")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path / "hf"
+
+
+@pytest.fixture(autouse=True)
+def warned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    texts: list[str] = []
+    monkeypatch.setattr(AnsibleModule, "warn", lambda _, text: texts.append(text))
+    return texts
+
+
+def ask(capsys: pytest.CaptureFixture[str], endpoint: str, home: Path, **more: Any) -> dict[str, Any]:
+    given = {"snapshots": [{"repo": REPO, "revision": REVISION}], "hf_home": str(home), **more}
+    return run_module(hub_access, capsys, check=True, endpoint=endpoint, **given)
 
 
 def url(hub: Hub) -> str:
@@ -70,26 +103,90 @@ def url(hub: Hub) -> str:
     ],
 )
 def test_m08_each_refusal_has_its_text(
-    hub: Hub, capsys: pytest.CaptureFixture[str], status: int, code: str, token: str | None, said: str | None
+    hub: Hub,
+    capsys: pytest.CaptureFixture[str],
+    home: Path,
+    status: int,
+    code: str,
+    token: str | None,
+    said: str | None,
 ) -> None:
     hub.status, hub.code = status, code
-    answer = ask(capsys, url(hub), **({"token": token} if token else {}))
+    answer = ask(capsys, url(hub), home, **({"token": token} if token else {}))
     assert answer["failed"] is (said is not None)
     assert answer.get("msg", "").startswith(said or "")
-    assert hub.asked == [(f"/o/n/resolve/{REVISION}/config.json", f"Bearer {token}" if token else None)]
+    bearer = f"Bearer {token}" if token else None
+    assert hub.asked[0] == (f"/o/n/resolve/{REVISION}/config.json", bearer)
+    assert [asked[1] for asked in hub.asked] == [bearer] * len(hub.asked)
 
 
-@pytest.mark.parametrize("partly", [False, True])
-def test_m08_a_hub_that_does_not_answer(capsys: pytest.CaptureFixture[str], partly: bool) -> None:
-    answer = ask(capsys, "http://127.0.0.1:9", partly_here=partly)
-    assert answer["failed"] is not partly
-    assert "no answer from http://127.0.0.1:9: " in (answer["silent"] if partly else answer["msg"])
+def test_m08_a_hub_that_does_not_answer_is_a_fault(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+    answer = ask(capsys, "http://127.0.0.1:9", home)
+    assert answer["fault"].startswith("no answer from http://127.0.0.1:9: ")
+    assert (answer["silent"], answer["lists"]) == ([f"{REPO}@{REVISION}"], {})
 
 
-def test_a_proxy_is_asked_in_place_of_the_hub(hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("tree", [True, False])
+def test_m17_what_is_here_will_do_when_the_hub_is_silent(
+    capsys: pytest.CaptureFixture[str], home: Path, warned: list[str], tree: bool
+) -> None:
+    fill(home, tree=tree)
+    answer = ask(capsys, "http://127.0.0.1:9", home)
+    assert answer["fault"] == ""
+    assert warned == ["Hugging Face not reachable: using the snapshot already here (9eaebb7c)"]
+    assert answer["silent"] == [f"{REPO}@{REVISION}"]
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_m17_a_whole_snapshot_needs_no_hub(
+    hub: Hub, capsys: pytest.CaptureFixture[str], home: Path, always: bool
+) -> None:
+    fill(home)
+    noted = hf_cache.manifest_path(REPO, REVISION)
+    noted.parent.mkdir()
+    noted.write_text(json.dumps(hf_cache.manifest_from_disk(str(home), REPO, REVISION)))
+    answer = ask(capsys, url(hub), home, always=always)
+    assert bool(hub.asked) is always
+    # A worker may lack it: what it is made of is known.
+    sizes = sorted(len(data) for data in FILES.values())
+    assert sorted(answer["lists"][f"{REPO}@{REVISION}"].values()) == sizes
+    (home / f"hub/models--o--n/trees/{REVISION}.json").unlink()
+    assert ask(capsys, url(hub), home)["lists"] == answer["lists"]
+
+
+def test_with_a_bundle_the_hub_is_not_asked(
+    hub: Hub, capsys: pytest.CaptureFixture[str], home: Path, tmp_path: Path
+) -> None:
+    snapshot = fill(tmp_path / "disk")
+    answer = ask(capsys, url(hub), home, bundle=str(tmp_path / "disk"))
+    assert (answer["fault"], answer["silent"], hub.asked) == ("", [], [])
+    assert sum(answer["lists"][f"{REPO}@{REVISION}"].values()) == sum(len(data) for data in FILES.values())
+    (snapshot / "config.json").resolve().unlink()
+    answer = ask(capsys, url(hub), home, bundle=str(tmp_path / "disk"))
+    assert answer["fault"] == f"bundle {tmp_path}/disk lacks 1 files of {REPO}@{REVISION} (config.json)"
+
+
+def test_m04_the_hubs_list_is_read_to_its_last_page(
+    hub: Hub, capsys: pytest.CaptureFixture[str], home: Path
+) -> None:
+    assert ask(capsys, url(hub), home)["lists"] == {f"{REPO}@{REVISION}": {"a1": 3, "sha": 7000}}
+    assert hub.asked[1][0] == f"/api/models/o/n/tree/{REVISION}?recursive=true&expand=false"
+
+
+def test_m04_a_list_that_cannot_be_read_is_told_and_no_fault(
+    hub: Hub, capsys: pytest.CaptureFixture[str], home: Path, warned: list[str]
+) -> None:
+    hub.list_status = 500
+    answer = ask(capsys, url(hub), home)
+    assert (answer["failed"], answer["lists"], answer["fault"]) == (False, {}, "")
+    assert warned == ["could not ask the Hub what is missing: 500 for the list of o/n"]
+
+
+def test_a_proxy_is_asked_in_place_of_the_hub(
+    hub: Hub, capsys: pytest.CaptureFixture[str], home: Path
+) -> None:
     proxies = {"http_proxy": url(hub), "no_proxy": None, "HTTPS_PROXY": ""}
-    assert not ask(capsys, "http://hub.invalid", proxies=proxies)["failed"]
-    assert hub.asked == [(f"http://hub.invalid/o/n/resolve/{REVISION}/config.json", None)]
-    assert (
-        "no answer" in ask(capsys, "http://hub.invalid", proxies=proxies | {"no_proxy": "x,.invalid"})["msg"]
-    )
+    assert not ask(capsys, "http://hub.invalid", home, proxies=proxies)["fault"]
+    assert hub.asked[0] == (f"http://hub.invalid/o/n/resolve/{REVISION}/config.json", None)
+    direct = proxies | {"no_proxy": "x,.invalid"}
+    assert "no answer" in ask(capsys, "http://hub.invalid", home, proxies=direct)["fault"]

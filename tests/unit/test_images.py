@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils.images import (
     image_faults,
+    matching,
     parse_docker_info,
     parse_image,
     read_image,
+    stored_logins,
 )
 from ansible_collections.twinserve.pair.plugins.module_utils.shell import CommandError
 from fake_programs import Programs
@@ -58,27 +60,65 @@ def test_c01_content_is_layers_and_configuration_and_not_the_id(changes: dict[st
     assert (one.content == other.content) is same
 
 
+def node(**changes: Any) -> dict[str, Any]:
+    """A node that has one image, by the name `engine:v1`."""
+    image = parse_image("engine:v1", inspected(**changes)).as_dict()
+    return {"image": image, "images": [image]}
+
+
+def faults(*nodes: dict[str, Any], to_come: bool = False) -> list[str]:
+    return image_faults(nodes, ["spark-a", "spark-b"], "engine:v1", "tf.patches", to_come)
+
+
 def test_c01_two_stores_of_one_image_are_no_fault() -> None:
-    one = {"image": parse_image("r", inspected()).as_dict()}
-    other = {"image": parse_image("r", inspected(Id="sha256:bbbb")).as_dict()}
-    assert image_faults([one, other], ["a", "b"], "r", absent_is_right=False) == []
+    nodes = [node(), node(Id="sha256:bbbb")]
+    assert faults(*nodes) == []
+    assert matching(nodes) == [nodes[0]["image"], nodes[1]["image"]]
 
 
-def test_c20_other_content_behind_the_name_is_told_with_the_cure() -> None:
-    one = {"image": parse_image("r", inspected()).as_dict()}
-    other = {"image": parse_image("r", inspected(Layers=[])).as_dict()}
-    (fault,) = image_faults([one, other], ["a", "b"], "engine:v1", absent_is_right=False)
-    assert fault.startswith("b has other content behind engine:v1 than a: remove it there (docker image rm)")
+def test_c01_docker_may_write_nothing_as_it_likes() -> None:
+    """An older engine says null where a newer one leaves the key out, or says an empty text."""
+    bare = inspected(WorkingDir="", Labels={})
+    for key in ("WorkingDir", "Labels", "Entrypoint"):
+        other = json.loads(json.dumps(bare))
+        del other["Config"][key]
+        assert parse_image("r", bare).content == parse_image("r", other).content
 
 
 @pytest.mark.parametrize(
-    ("absent_is_right", "faults"), [(True, []), (False, ["b does not have r: run with -e prepare=auto"])]
+    ("patches", "said"),
+    [
+        (("1" * 12, "2" * 12), f"spark-b runs engine:v1 with patches {'1' * 12}, spark-a has {'2' * 12}"),
+        (("1" * 12, "1" * 12), "spark-b has other content behind engine:v1 than spark-a"),
+        ((None, "2" * 12), "spark-b has other content behind engine:v1 than spark-a"),
+    ],
 )
-def test_an_absent_image_is_a_fault_only_when_it_should_be_there(
-    absent_is_right: bool, faults: list[str]
+def test_c20_an_older_image_behind_the_name_is_told_with_what_is_in_it(
+    patches: tuple[str | None, str], said: str
 ) -> None:
-    one = {"image": parse_image("r", inspected()).as_dict()}
-    assert image_faults([one, {"image": None}], ["a", "b"], "r", absent_is_right) == faults
+    worker, head = (
+        node(Layers=[str(number)], Labels={"tf.patches": text} if text else {})
+        for number, text in enumerate(patches)
+    )
+    assert faults(head, worker) == [f"{said}; run with -e prepare=auto to replace it"]
+    assert faults(head, worker, to_come=True) == [], "a run would replace it"
+    assert matching([head, worker])[1] is None
+
+
+def test_a_worker_runs_what_is_the_heads_by_whatever_name() -> None:
+    head, worker = node(), node(Layers=["sha256:older"])
+    right = parse_image("localhost/twinserve/tensorfold:1", inspected()).as_dict()
+    worker["images"].append(right)
+    assert matching([head, worker]) == [head["image"], right]
+    assert faults(head, worker) == []
+
+
+@pytest.mark.parametrize(
+    ("to_come", "said"),
+    [(True, []), (False, ["spark-b does not have engine:v1: run with -e prepare=auto"])],
+)
+def test_an_absent_image_is_a_fault_only_when_it_should_be_there(to_come: bool, said: list[str]) -> None:
+    assert faults(node(), {"image": None, "images": []}, to_come=to_come) == said
 
 
 @pytest.mark.parametrize(
@@ -107,6 +147,47 @@ def test_c04_layers_are_where_the_store_in_use_puts_them(info: dict[str, Any], s
         "28.1",
         "aarch64",
     )
+
+
+@pytest.mark.parametrize(
+    ("server", "client", "able"),
+    [
+        ("28.0.0", "28.0.0", True),
+        ("29.1.0-rc.1", "28.2.2", True),
+        ("26.1.5+dfsg1", "28.2.2", False),
+        ("28.2.2", "27.5.1", False),
+        ("28.2.2", None, True),
+        ("", None, False),
+    ],
+)
+def test_c02_one_platform_is_saved_where_both_ends_of_docker_know_how(
+    server: str, client: str | None, able: bool
+) -> None:
+    info: dict[str, Any] = {"ServerVersion": server, "ClientInfo": {"Version": client} if client else None}
+    assert parse_docker_info(info).one_platform is able
+
+
+@pytest.mark.parametrize(
+    ("config", "logins"),
+    [
+        ({"auths": {"ghcr.io": {"auth": "c2VjcmV0"}}}, ["ghcr.io"]),
+        (
+            {"auths": {"ghcr.io": {}}, "credHelpers": {"nvcr.io": "x"}, "credsStore": "y"},
+            ["ghcr.io", "nvcr.io"],
+        ),
+        ({"auths": None}, []),
+        ([], []),
+    ],
+)
+def test_c06_of_stored_logins_only_the_registries_are_read(
+    tmp_path: Path, config: Any, logins: list[str]
+) -> None:
+    path = tmp_path / "config.json"
+    assert stored_logins(path) == []
+    path.write_text(json.dumps(config))
+    assert stored_logins(path) == logins
+    path.write_text("{broken")
+    assert stored_logins(path) == []
 
 
 def test_the_image_is_asked_for_by_inspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils import jobs
+from ansible_collections.twinserve.pair.plugins.module_utils import jobs, progress
 from ansible_collections.twinserve.pair.plugins.module_utils.shell import CommandError
 from ansible_collections.twinserve.pair.plugins.modules import job
 from fake_programs import Programs
@@ -32,6 +32,7 @@ FAILED, ABSENT = shown("failed", "failed", 1), "ActiveState=inactive\nSubState=d
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
     programs = Programs(tmp_path, monkeypatch, "systemctl", "systemd-run")
     monkeypatch.setattr(jobs, "LOGS", tmp_path / "logs")
+    monkeypatch.setattr(progress, "FOLDER", tmp_path / "progress")
     programs.answer("systemctl_show", ABSENT)
     return programs
 
@@ -97,7 +98,8 @@ def test_start_is_detached_and_has_its_own_log(tmp_path: Path, programs: Program
     assert programs.calls[-1] == (
         f"systemd-run --quiet --unit={UNIT} --property=RemainAfterExit=yes --property=Type=exec "
         f"--property=StandardOutput=append:{log} --property=StandardError=append:{log} "
-        "--setenv=A=1 --setenv=B=2 --uid=nvidia -- docker pull x y"
+        f"--setenv=A=1 --setenv=B=2 --setenv=TWINSERVE_PROGRESS={tmp_path}/progress/pull-image.json "
+        "--uid=nvidia -- docker pull x y"
     )
 
 
@@ -110,6 +112,20 @@ def test_what_is_secret_is_read_from_a_file_and_not_seen_in_the_unit(
     run_module(job, capsys, name="pull image", argv=["true"], wait=0)
     starts = [call for call in programs.calls if call.startswith("systemd-run")]
     assert [("EnvironmentFile" in call) for call in starts] == [True, False]
+
+
+def test_the_numbers_of_the_jobs_own_program_are_reported(
+    programs: Programs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers = {"bytes": 5, "total": 10, "rate": 1.0, "eta": 5.0, "updated": 1.5e9}
+    path = jobs.progress_path("pull image")
+    progress.note(numbers, str(path))
+    programs.answer("systemctl_show", RUNNING)
+    answer = run_module(job, capsys, name="pull image", argv=["true"], start=False, wait=0)
+    assert answer["progress"] == numbers
+    programs.answer("systemctl_show", ABSENT)
+    run_module(job, capsys, name="pull image", argv=["true"], wait=0)
+    assert not path.exists(), "what an earlier job noted says nothing of a new one"
 
 
 @pytest.mark.parametrize(

@@ -83,3 +83,21 @@ def test_m16_hf_is_found_in_the_users_own_folder(tmp_path: Path) -> None:
     assert find_hf(user(tmp_path)) != str(program)
     program.chmod(0o755)
     assert find_hf(user(tmp_path)) == str(program)
+
+
+@pytest.mark.parametrize(
+    "profile", ["export PATH={bin}:$PATH", "hf() {{ :; }}; export PATH={bin}:$PATH", "exit 3", ""]
+)
+def test_m16_or_where_his_login_shell_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str
+) -> None:
+    """A virtual environment that his profile puts on the path."""
+    program = tmp_path / "venv/bin/hf"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    (tmp_path / ".bash_profile").write_text(profile.format(bin=program.parent) + "\n")
+    # What this machine has of its own is of no concern.
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert find_hf(user(tmp_path)) is None
+    assert find_hf(user(tmp_path), ask=True) == (str(program) if "{bin}" in profile else None)

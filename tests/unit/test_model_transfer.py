@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,20 @@ from typing import Any
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import model_transfer
 from ansible_collections.twinserve.pair.plugins.module_utils.model_transfer import (
-    copy_argv,
-    copy_refusals,
+    checks,
     download_argv,
     download_env,
+    download_meanings,
+    fetch_argv,
+    lacking_words,
     missing,
+    source_words,
+    verify_argv,
     wanted,
 )
+from ansible_collections.twinserve.pair.plugins.module_utils.weights.__main__ import parse
 
-RELEASE = {
+RELEASE: dict[str, Any] = {
     "snapshots": [
         {"repo": "${model_id}", "revision": "${model_revision}"},
         {"repo": "${drafter_id}", "revision": "${drafter_revision}", "when": {"drafter": "dflash2"}},
@@ -63,13 +67,95 @@ def test_m16_the_users_own_program_downloads() -> None:
 
 def test_m16_without_it_the_images_program_does_as_that_user() -> None:
     argv = download_argv(node(), MODEL, IMAGE)
-    assert argv[:7] == ["docker", "run", "--rm", "--network", "host", "--user", "1000:1001"]
+    name = "twinserve-download-o-model-aaaaaaaaaaaa"
+    assert argv[:6] == ["docker", "run", "--rm", "--init", "--name", name]
+    assert argv[6:10] == ["--network", "host", "--user", "1000:1001"]
     assert argv[argv.index("-v") + 1] == "/home/bob/.cache/huggingface:/home/bob/.cache/huggingface"
     assert argv[-7:] == ["--entrypoint", "hf", IMAGE, "download", "o/model", "--revision", "a" * 40]
     assert argv.count("-v") == 1
     passed = {argv[place + 1] for place, word in enumerate(argv) if word == "-e"}
     settings = {"hf_endpoint": "http://hub", "hf_token_given": True}
     assert set(download_env(node(), settings, "/run/token")) <= passed
+
+
+def test_m16_which_program_it_is_is_told() -> None:
+    home = "into /home/bob/.cache/huggingface"
+    own = source_words(node("/home/bob/.local/bin/hf"), IMAGE, None)
+    assert own == f"downloads with /home/bob/.local/bin/hf as bob {home}"
+    assert source_words(node(), IMAGE, None) == f"downloads with the hf program of {IMAGE} as bob {home}"
+    assert source_words(node(), IMAGE, "/mnt/disk") == f"takes weights from /mnt/disk {home}"
+
+
+def test_with_a_bundle_nothing_is_downloaded() -> None:
+    argv = fetch_argv(node(), MODEL, ["hf"], {"bundle": "/mnt/disk", "download_stall_s": 300})
+    parsed = parse(argv[4:])
+    assert (parsed.verb, parsed.bundle, parsed.user) == ("take", "/mnt/disk", "bob")
+    assert "hf" not in argv
+
+
+@pytest.mark.parametrize("program", ["/usr/bin/hf", None])
+def test_m10_the_download_is_watched_by_our_program(program: str | None) -> None:
+    settings = {"download_stall_s": 300, "prepare": "auto"}
+    argv = fetch_argv(node(program), MODEL, ["hf", "download"], settings)
+    assert argv[:5] == ["/usr/bin/python3", "-P", "-m", "twinserve.weights", "fetch"]
+    assert argv[-3:] == ["--", "hf", "download"]
+    parsed = parse(argv[4:])
+    assert (parsed.stall, parsed.argv, parsed.offline, parsed.again) == (
+        300,
+        ["hf", "download"],
+        False,
+        False,
+    )
+    # Docker needs root, and drops to the user by itself.
+    assert parsed.user == ("bob" if program else None)
+    silent = fetch_argv(
+        node(program), MODEL, ["hf"], settings | {"prepare": "always"}, [f"o/model@{'a' * 40}"]
+    )
+    assert (parse(silent[4:]).offline, parse(silent[4:]).again) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Local entry not found. [Errno 111] Connection refused", "does not answer any more"),
+        ("OSError: [Errno 28] No space left on device", "the disk of /w is full"),
+        ("Access denied. Model 'o/model' requires approval.", "has not accepted the terms of o/model"),
+        ("no progress for 300 s, waiting on /x/1117.lock; no process holds it: remove it", None),
+        ("Consistency check failed", None),
+    ],
+)
+def test_what_the_client_says_is_explained(said: str, told: str | None) -> None:
+    meanings = download_meanings(node(home="/w"), MODEL)
+    found = [text for pattern, text in meanings.items() if re.search(pattern, said)]
+    assert len(found) == (told is not None)
+    assert told is None or told in found[0]
+
+
+def test_m06_the_check_is_such_a_program_too() -> None:
+    parsed = parse(verify_argv(node(), MODEL, "spark-b")[4:])
+    assert (parsed.verb, parsed.repo, parsed.host) == ("verify", "o/model", "spark-b")
+
+
+def test_m12_what_is_there_instead_is_told() -> None:
+    other = {"complete": False, "others": ["b" * 40]}
+    found = {"hf": {"snapshots": {f"o/model@{'a' * 40}": other, f"o/drafter@{'b' * 40}": {"others": []}}}}
+    cure = "run with -e prepare=auto"
+    said = lacking_words(found, "spark-b", [MODEL], is_head=False)
+    assert said == f"spark-b has {'b' * 40}, head serves {'a' * 40} of o/model; {cure}"
+    said = lacking_words(found, "spark-a", [MODEL, DRAFTER], is_head=True)
+    assert said == (
+        f"spark-a has {'b' * 40} of o/model, and not {'a' * 40}; spark-a lacks o/drafter@{'b' * 40}; {cure}"
+    )
+
+
+def test_what_a_model_must_be_is_data_of_the_catalogue() -> None:
+    asked: dict[str, Any] = {"shards": 50}
+    release = {"snapshots": [{**entry, "checks": asked} for entry in RELEASE["snapshots"]]}
+    both = {f"o/model@{'a' * 40}": asked, f"o/drafter@{'b' * 40}": asked}
+    assert checks(SETTINGS, release) == both
+    assert list(checks(SETTINGS | {"drafter": "mtp"}, release)) == [f"o/model@{'a' * 40}"]
+    assert checks(SETTINGS, RELEASE) == {}
+    assert wanted(SETTINGS, release) == [MODEL, DRAFTER]
 
 
 def test_the_container_reads_the_proxies_itself(tmp_path: Path) -> None:
@@ -101,57 +187,6 @@ def test_m13_the_download_uses_the_nodes_own_cache() -> None:
     assert (env["HF_HOME"], env["HOME"]) == ("/models/hf", "/home/bob")
     assert "HF_ENDPOINT" not in env
     assert download_env(node(), {"hf_endpoint": "http://hub"}, "")["HF_ENDPOINT"] == "http://hub"
-
-
-def test_m21_m22_the_copy_goes_over_the_rail_with_our_key_and_known_hosts() -> None:
-    argv = copy_argv(node(home="/models/hf"), MODEL, node(), "198.51.100.2", "spark-b", ["--bwlimit=1g"])
-    assert argv[0] == "rsync"
-    assert argv[-2:] == ["/models/hf/hub/", "bob@198.51.100.2:hub/"]
-    assert "--bwlimit=1g" in argv
-    assert f"--files-from={model_transfer.list_file('o/model', 'spark-b')}" in argv
-    shell = shlex.split(next(word for word in argv if word.startswith("--rsh=")).removeprefix("--rsh="))
-    assert shell[:3] == ["ssh", "-F", "none"]
-    options = [shell[place + 1] for place, word in enumerate(shell) if word == "-o"]
-    assert options == [
-        "IdentityFile=/etc/twinserve/keys/copy",
-        "IdentityFile=/etc/twinserve/keys/copy.next",
-        "IdentitiesOnly=yes",
-        "BatchMode=yes",
-        "StrictHostKeyChecking=yes",
-        "UserKnownHostsFile=/etc/twinserve/known_hosts",
-        "GlobalKnownHostsFile=/dev/null",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        ("bob@198.51.100.2: Permission denied (publickey,password).", True),
-        ("Host key verification failed.", True),
-        ('rsync: [receiver] mkstemp "/x" failed: Permission denied (13)', False),
-        ("ssh: connect to host 198.51.100.2 port 22: No route to host", False),
-    ],
-)
-def test_f19_a_copy_that_is_not_let_in_says_what_to_do(said: str, told: bool) -> None:
-    ((pattern, text),) = copy_refusals(node(), "198.51.100.2").items()
-    assert text == (
-        "head cannot ssh to the worker at 198.51.100.2 as bob: authorise its key and host key; "
-        "run ansible-playbook playbooks/fabric.yml"
-    )
-    assert bool(re.search(pattern, said)) is told
-
-
-def test_the_copy_shows_that_it_moves_and_goes_on_in_a_file_that_was_cut_off() -> None:
-    argv = copy_argv(node(), MODEL, node(), "198.51.100.2", "spark-b", ["--whole-file"])
-    assert {"--info=progress2", "--inplace", "--timeout=300"} <= set(argv)
-    assert argv.index("--whole-file") > argv.index("--inplace"), "what the user says comes last"
-    assert "--whole-file" not in copy_argv(node(), MODEL, node(), "198.51.100.2", "spark-b", [])
-
-
-def test_m01_links_stay_links() -> None:
-    argv = copy_argv(node(), MODEL, node(), "198.51.100.2", "spark-b", [])
-    assert "--archive" in argv
-    assert not [word for word in argv if word.startswith(("--copy-", "-L"))]
 
 
 def test_each_worker_and_repository_has_its_own_list() -> None:

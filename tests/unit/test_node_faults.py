@@ -22,6 +22,7 @@ MODEL, DRAFTER = "o/model@1", "o/drafter@2"
 RELEASE = {
     "architecture": "arm64",
     "memory": {"available_gib": 110},
+    "image_layers_gib": 25,
     "snapshots": [
         {"repo": "o/model", "revision": "1", "disk_gib": "${model_min_free_gib}"},
         {"repo": "o/drafter", "revision": "2", "disk_gib": 3},
@@ -180,6 +181,14 @@ def test_l15_a_pair_that_serves_has_its_memory(state: str) -> None:
             ["image store /var/lib/containerd has 12 GiB free, 35 GiB needed (image_min_free_gib)"],
         ),
         ({"image": None, "disk": free(35, 500)}, []),
+        (
+            {"image": None, "disk": free(12, 500), "docker": {"store": "containerd"}},
+            [
+                "image store /var/lib/containerd has 12 GiB free, about 60 GiB needed "
+                "(containerd store keeps packed and unpacked layers)"
+            ],
+        ),
+        ({"image": None, "disk": free(60.1, 500), "docker": {"store": "containerd"}}, []),
         # Another release is prepared while this one serves.
         (
             {"image": None, "disk": free(12, 500), "services": UP},
@@ -188,7 +197,10 @@ def test_l15_a_pair_that_serves_has_its_memory(state: str) -> None:
         ({"disk": free(12, 500)}, []),
         (
             {"hf": EMPTY_CACHE, "disk": free(500, 179)},
-            ["model cache /w has 179 GiB free, 180 GiB needed (model_min_free_gib)"],
+            [
+                "only 179 GiB free; could not ask the Hub what is missing, so 180 GiB is required "
+                "(model_min_free_gib) in /w"
+            ],
         ),
         ({"hf": EMPTY_CACHE, "disk": free(500, 180.1)}, []),
         ({"disk": {}}, []),
@@ -205,7 +217,10 @@ def test_c04_space_is_looked_for_where_layers_and_weights_really_go(
     [
         (
             {"image": None, "hf": EMPTY_CACHE, "disk": free(200, 200, shared=True)},
-            ["200 GiB free on /w for model cache and image store together, 215 GiB needed"],
+            [
+                "200 GiB free on /w for model cache and image store together, 215 GiB needed; "
+                "could not ask the Hub what is missing (model_min_free_gib)"
+            ],
         ),
         ({"image": None, "hf": EMPTY_CACHE, "disk": free(215.1, 215.1, shared=True)}, []),
         ({"image": None, "disk": free(40, 40, shared=True)}, []),
@@ -236,6 +251,29 @@ def test_m04_what_is_there_is_not_asked_for_again(
         assert len(found(hf=cache, disk=free(0, too_little))) == 1
 
 
+def test_m04_the_hubs_list_says_what_is_missing_to_the_byte() -> None:
+    lists = {MODEL: {"a": 100 * GIB, "b": 60 * GIB}}
+    blobs = {"a": 100 * GIB, "b.0a1b2c3d.incomplete": 50 * GIB, "of another revision": 500 * GIB}
+    cache = cached({"blobs": blobs})
+    for free_gib, said in (
+        (15.1, []),
+        (14, ["worker: model cache /w has 14 GiB free, 15 GiB needed for what is missing"]),
+    ):
+        assert faults(node(hf=cache, disk=free(0, free_gib)), "worker", SETTINGS, RELEASE, 0, lists) == said
+
+
+def test_m04_a_node_that_has_every_blob_needs_room_to_work_only() -> None:
+    lists, cache = {MODEL: {"a": 160 * GIB}}, cached({"blobs": {"a": 160 * GIB}})
+    assert faults(node(hf=cache, disk=free(0, 20)), "worker", SETTINGS, RELEASE, 0, lists) == []
+
+
+def test_m04_without_the_hubs_answer_the_fixed_size_is_asked_for() -> None:
+    assert found(hf=cached({}), disk=free(500, 20)) == [
+        "worker: only 20 GiB free; could not ask the Hub what is missing, so 180 GiB is required "
+        "(model_min_free_gib) in /w"
+    ]
+
+
 def test_m04_a_catalogue_that_does_not_say_how_large_gets_the_setting() -> None:
     release = {"snapshots": [{"repo": "o/model", "revision": "1"}]}
     assert len(faults(node(hf=cached({}), disk=free(0, 179)), "worker", SETTINGS, release, 0)) == 1
@@ -256,6 +294,22 @@ def test_m07_files_of_others_in_the_cache(cache: dict[str, Any], services: Any, 
         ]
         * refused
     )
+
+
+def test_c16_m19_weights_over_nfs_ask_for_what_they_need() -> None:
+    nfs = {"worker_weights": "nfs"}
+    worker = node(nfs={"server": False, "client": False}, kernel_cache="/var/lib/twinserve/weights/k")
+    assert faults(worker, "spark-b", SETTINGS | nfs, RELEASE, 1) == [
+        "spark-b: cannot mount NFS: apt install nfs-common (kernel module nfsv4), or worker_weights: copy",
+        "spark-b: kernel_cache is inside the NFS weights mount",
+    ]
+    assert found(nfs, nfs={"server": True}) == []
+    assert found({"worker_weights": "copy"}, nfs={"server": False}) == []
+
+
+def test_weights_that_are_mounted_take_no_room_and_have_the_heads_numbers() -> None:
+    mounted = {**EMPTY_CACHE, "home": "/var/lib/twinserve/weights", "strange": {"count": 9, "first": "/x"}}
+    assert found(hf=mounted, disk=free(0, 0)) == []
 
 
 def test_all_faults_are_told_at_once() -> None:

@@ -68,11 +68,13 @@ def test_rendering_is_told_where_things_are_on_each_node() -> None:
         {"nccl_ib_hca": "=x", "fabric_netdev": "e1", "fabric_peer": None},
     ]
     port = {"netdev": "e0", "hca": "r0", "address": "10.0.0.1/24", "mtu": 9000}
-    inputs = FILTERS["rank_inputs"](nodes, NAMES, ("a0", "a1"), own, [{"ports": [port]}, {"ports": []}])
+    inputs = FILTERS["rank_inputs"](nodes, NAMES, ("a0", "a1"), own, [{"ports": [port]}, {"ports": []}], {})
     assert inputs[0] == {
         "name": "spark-a",
         "hf_cache": "/hf0",
         "kernel_cache": "/k0",
+        "image": None,
+        "gpu_uuid": None,
         "address": "a0",
         "nccl_ib_hca": None,
         "fabric_netdev": None,
@@ -94,7 +96,7 @@ def test_f02_a_rank_is_rendered_with_the_index_that_a_start_compares_with() -> N
     node = {"hf": {"home": "/hf"}, "kernel_cache": "/k", "devices": [device.as_dict()]}
     own = [{"nccl_ib_hca": None, "fabric_netdev": None, "fabric_peer": None}]
     port = {"netdev": "e0", "hca": "r0", "address": "10.0.0.1/24"}
-    (inputs,) = FILTERS["rank_inputs"]([node], NAMES[:1], ("a",), own, [{"ports": [port]}])
+    (inputs,) = FILTERS["rank_inputs"]([node], NAMES[:1], ("a",), own, [{"ports": [port]}], {})
     assert drift(inputs["expected_link"], [device]) == []
     moved = replace(device, gids=(Gid(3, gids.mapped("10.0.0.1"), "RoCE v2"),))
     assert drift(inputs["expected_link"], [moved]) == [
@@ -106,9 +108,9 @@ def test_a_peer_that_is_named_settles_the_ports_of_every_start() -> None:
     nodes = [{"hf": {"home": "/hf"}, "kernel_cache": "/k", "devices": []}] * 2
     own = [{"nccl_ib_hca": None, "fabric_netdev": None, "fabric_peer": peer} for peer in ("10.0.0.2", None)]
     ports = [{"netdev": f"e{n}", "hca": "r", "address": f"10.0.0.{n}/24"} for n in (1, 2)]
-    inputs = FILTERS["rank_inputs"](nodes, NAMES, ("a", "b"), own, [{"ports": [port]} for port in ports])
+    inputs = FILTERS["rank_inputs"](nodes, NAMES, ("a", "b"), own, [{"ports": [port]} for port in ports], {})
     assert [one["fabric_netdev"] for one in inputs] == ["e1", "e2"]
-    unplanned = FILTERS["rank_inputs"](nodes, NAMES, ("a", "b"), own, [{"ports": []}] * 2)
+    unplanned = FILTERS["rank_inputs"](nodes, NAMES, ("a", "b"), own, [{"ports": []}] * 2, {})
     assert [one["fabric_netdev"] for one in unplanned] == [None, None]
 
 
@@ -128,7 +130,7 @@ def test_f05_a_start_leaves_the_network_by_which_nodes_are_reached_out(
     node = {"hf": {"home": "/hf"}, "kernel_cache": "/k", "devices": []}
     own = [{"nccl_ib_hca": given, "fabric_netdev": None, "fabric_peer": None}]
     plan = {"ports": [], "apart": apart}
-    (inputs,) = FILTERS["rank_inputs"]([node], NAMES[:1], ("a",), own, [plan])
+    (inputs,) = FILTERS["rank_inputs"]([node], NAMES[:1], ("a",), own, [plan], {})
     assert inputs["nccl_ib_hca"] == used
 
 

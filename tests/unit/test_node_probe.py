@@ -38,7 +38,7 @@ def look(**wanted: Any) -> dict[str, Any]:
 
 
 def test_what_fails_is_none_with_its_reason_and_the_rest_is_there(programs: Programs) -> None:
-    found = look(image="engine@sha256:1")
+    found = look(images=("engine@sha256:1",))
     assert found["gpu"] is None
     assert list(found["errors"]) == ["gpu"]
     assert "version mismatch" in found["errors"]["gpu"]
@@ -123,7 +123,7 @@ def test_the_module_reports_facts_and_changes_nothing(
 ) -> None:
     snapshots = [{"repo": "o/n", "revision": "a" * 40}]
     answer = run_module(
-        node_facts, capsys, hf_cache=str(tmp_path), image="engine@sha256:1", snapshots=snapshots
+        node_facts, capsys, hf_cache=str(tmp_path), images=["engine@sha256:1"], snapshots=snapshots
     )
     assert answer["changed"] is False
     found = answer["ansible_facts"]["twinserve_node"]

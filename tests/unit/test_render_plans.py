@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils.render import pair_config, rank_plans
+from ansible_collections.twinserve.pair.plugins.module_utils.render import (
+    pair_config,
+    rank_plans,
+    snapshot_path,
+)
 from engine_data import NODES, PRODUCT, plans, settings
 
 # Contract: the variables of both ranks at the defaults of v1.1.
@@ -24,6 +28,20 @@ def test_the_environment_of_the_defaults_is_the_contracts() -> None:
     assert len(expected) == 20 + 3
     for plan in plans():
         assert [f"{name}={value}" for name, value in plan["env"].items()] == expected
+
+
+def test_m18_ranks_serve_from_the_cache_and_never_download() -> None:
+    for plan in plans():
+        assert plan["env"]["HF_HUB_OFFLINE"] == "1"
+        own = settings()
+        snapshot = snapshot_path(own["model_id"], own["model_revision"])
+        assert f"/root/.cache/huggingface/{snapshot}" in plan["command"]
+        assert not [word for word in plan["command"] if "download" in word]
+        assert {
+            "source": NODES[plan["rank"]]["hf_cache"],
+            "target": "/root/.cache/huggingface",
+            "read_only": True,
+        } in (plan["mounts"])
 
 
 # A setting, the variables that it changes (all others stay), and arguments that it adds or takes away.

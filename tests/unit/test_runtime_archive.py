@@ -107,3 +107,23 @@ def test_the_module_installs_once_and_predicts_in_check_mode(
     assert run_module(runtime, capsys, **args)["changed"]
     again = run_module(runtime, capsys, **args)
     assert (again["changed"], again["removed"]) == (False, [])
+
+
+def test_a_version_can_be_there_without_being_used(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Programs are named with their version; what a pair runs from stays."""
+    root = tmp_path / "lib"
+    version, archive = pack(source)
+    install(archive, version, root)
+    (source / "agent/verbs.py").write_text("WORD = 2\n")
+    newer, newer_archive = pack(source)
+    given: dict[str, Any] = {"version": newer, "archive": newer_archive, "path": str(root), "activate": False}
+    assert run_module(runtime, capsys, check=True, **given)["changed"]
+    assert run_module(runtime, capsys, **given)["changed"]
+    assert (root / "current").readlink() == Path(version)
+    assert (root / newer / "twinserve/agent/verbs.py").read_text() == "WORD = 2\n"
+    assert not run_module(runtime, capsys, **given)["changed"]
+    bare = {**given, "path": str(tmp_path / "bare")}
+    assert run_module(runtime, capsys, **bare)["changed"]
+    assert not (tmp_path / "bare/current").exists()

@@ -132,8 +132,14 @@ def test_a_host_is_told_what_is_its_own_and_what_is_the_pairs() -> None:
     bad = {"kv": "int8", "hf_cache": "here"}
     assert outcome("b", bad, bad) == (
         ["kv is 'int8': it takes fp8 or bf16"],
-        ["hf_cache is 'here': it takes an absolute path, or one below ~"],
+        ["hf_cache must be absolute, not 'here'"],
     )
+
+
+@pytest.mark.parametrize("path", ["cache/hf", "./hf", "hf", "$HOME/hf"])
+def test_m13_a_relative_cache_is_refused(path: str) -> None:
+    assert outcome("b", {}, {"hf_cache": path}) == ([], [f"hf_cache must be absolute, not '{path}'"])
+    assert outcome("b", {}, {"hf_cache": "~/hf"}) == ([], [])
 
 
 def test_a_misspelling_that_the_head_has_too_is_the_pairs() -> None:

@@ -18,10 +18,16 @@ PLANS = [
 ]
 KNOWN = "spark-b,192.0.2.12,198.51.100.2,203.0.113.2 ssh-ed25519 HOSTB\n"
 FILES = {KNOWN_HOSTS: managed_files.fingerprint(KNOWN, "0644")}
+MAY_LOAD = {"/etc/sudoers.d/twinserve-image": managed_files.fingerprint(
+    "# Twinserve: what the head's image key may do here, and nothing else.\n"
+    "twinserve ALL=(root) NOPASSWD: /usr/bin/docker load\n", "0440"
+)}  # fmt: skip
 CONTROL = 'restrict,command="/usr/local/sbin/twinserve-control" ssh-ed25519 CONTROL twinserve-control'
-COPY = 'restrict,command="rrsync -wo /home/bob/.cache/huggingface" ssh-ed25519 COPY twinserve-copy'
-MADE = {"control": "ssh-ed25519 CONTROL", "copy": "ssh-ed25519 COPY"}
-NEW = {"control.next": "ssh-ed25519 NEWCONTROL", "copy.next": "ssh-ed25519 NEWCOPY"}
+COPY = 'restrict,command="rrsync -no-lock -wo /home/bob/.cache/huggingface" ssh-ed25519 COPY twinserve-copy'
+IMAGE = 'restrict,command="sudo -n /usr/bin/docker load" ssh-ed25519 IMAGE twinserve-image'
+NAMES = ("control", "copy", "image")
+MADE = {name: f"ssh-ed25519 {name.upper()}" for name in NAMES}
+NEW = {f"{name}.next": f"ssh-ed25519 NEW{name.upper()}" for name in NAMES}
 
 
 def node(
@@ -31,11 +37,10 @@ def node(
     user: bool = True,
     **lines: list[str],
 ) -> dict[str, Any]:
-    names = ("control", "copy", "control.next", "copy.next")
     return {
         "host_key": f"ssh-ed25519 {host_key}" if host_key else None,
-        "public_keys": dict.fromkeys(names) | (keys or {}),
-        "authorized": {"control": [], "copy": []} | lines,
+        "public_keys": dict.fromkeys((*MADE, *NEW)) | (keys or {}),
+        "authorized": {"control": [], "copy": [], "image": []} | lines,
         "files": files or {},
         "tools": {"twinserve_user": user},
         "hf": {"home": "/home/bob/.cache/huggingface"},
@@ -62,6 +67,7 @@ def test_f19_the_connections_that_the_head_needs() -> None:
         {"key": "control", "user": "twinserve", "address": "192.0.2.12"},
         {"key": "copy", "user": "bob", "address": "198.51.100.2"},
         {"key": "copy", "user": "bob", "address": "203.0.113.2"},
+        {"key": "image", "user": "twinserve", "address": "198.51.100.2"},
     ]
 
 
@@ -78,14 +84,15 @@ def test_a_worker_that_cannot_be_recognised_is_refused() -> None:
 
 def test_before_the_head_has_keys_no_worker_gets_a_line() -> None:
     head, worker = plan(node("HOSTA"), node("HOSTB", control=[CONTROL]))
-    assert head["make"] == ["control", "copy"]
+    assert head["make"] == ["control", "copy", "image"]
     assert (worker["control"]["lines"], worker["control"]["differ"]) == ([], False), "it knows no better"
     assert (head["lacks"], worker["lacks"]) == (True, False)
 
 
 def test_each_key_may_do_one_thing() -> None:
     _, worker = plan(node("HOSTA", MADE), node("HOSTB"))
-    assert (worker["control"]["lines"], worker["copy"]["lines"]) == ([CONTROL], [COPY])
+    assert [worker[name]["lines"] for name in NAMES] == [[CONTROL], [COPY], [IMAGE]]
+    assert worker["control_file"]["lines"] == [CONTROL, IMAGE], "the same user's"
     assert (worker["lines_differ"], worker["lacks"]) == (True, True)
 
 
@@ -104,13 +111,16 @@ def test_each_key_may_do_one_thing() -> None:
 def test_lines_count_only_when_they_say_exactly_that(
     control: list[str], copy: list[str], differ: list[str]
 ) -> None:
-    _, worker = plan(node("HOSTA", MADE), node("HOSTB", control=control, copy=copy))
-    assert [name for name in ("control", "copy") if worker[name]["differ"]] == differ
+    _, worker = plan(
+        node("HOSTA", MADE), node("HOSTB", files=MAY_LOAD, control=control, copy=copy, image=[IMAGE])
+    )
+    assert [name for name in NAMES if worker[name]["differ"]] == differ
+    assert worker["control_file"]["differ"] is ("control" in differ)
     assert worker["lacks"] is bool(differ)
 
 
 def test_a_wire_that_stands_lacks_nothing() -> None:
-    stands = plan(node("HOSTA", MADE, FILES), node("HOSTB", control=[CONTROL], copy=[COPY]))
+    stands = plan(node("HOSTA", MADE, FILES), standing()[1])
     assert [entry["lacks"] for entry in stands] == [False, False]
     nobody = plan(node("HOSTA", MADE, FILES, user=False), node("HOSTB"))
     assert nobody[0]["lacks"]
@@ -123,13 +133,13 @@ def test_a_reinstalled_worker_is_known_by_its_new_key_and_gets_its_lines_again()
 
 
 def test_a_head_that_was_made_anew_takes_the_earlier_ones_lines_away() -> None:
-    old = [CONTROL.replace("CONTROL t", "OLD t")], [COPY.replace("COPY t", "OLD t")]
-    _, worker = plan(node("HOSTA", MADE, FILES), node("HOSTB", control=old[0], copy=old[1]))
-    assert (worker["control"]["lines"], worker["copy"]["lines"], worker["lines_differ"]) == (
-        [CONTROL],
-        [COPY],
-        True,
-    )
+    old: dict[str, Any] = {
+        name: [line.replace(f"{name.upper()} t", "OLD t")]
+        for name, line in zip(NAMES, (CONTROL, COPY, IMAGE), strict=True)
+    }
+    _, worker = plan(node("HOSTA", MADE, FILES), node("HOSTB", files=MAY_LOAD, **old))
+    assert [worker[name]["lines"] for name in NAMES] == [[CONTROL], [COPY], [IMAGE]]
+    assert worker["lines_differ"]
 
 
 def rotation(head: dict[str, Any], worker: dict[str, Any], rotate: bool) -> list[str]:
@@ -147,7 +157,7 @@ def rotation(head: dict[str, Any], worker: dict[str, Any], rotate: bool) -> list
     for step in ("authorize", "promote", "take", "drop"):
         entry, wanted = wire()
         if step in ("authorize", "take"):
-            for name in ("control", "copy"):
+            for name in NAMES:
                 if wanted[name]["differ"]:
                     lines[name] = list(wanted[name]["lines"])
                     steps.append(f"{step} {name}")
@@ -175,14 +185,16 @@ class Interrupted(Exception):
 
 def yield_point(steps: list[str], keys: dict[str, str | None], lines: dict[str, list[str]]) -> None:
     """After each step the head can use its keys; a run may end here."""
-    for name in ("control", "copy"):
+    for name in NAMES:
         assert any(str(keys[name]) in line for line in lines[name]), steps
     if len(steps) >= LIMIT[0]:
         raise Interrupted
 
 
 def standing() -> tuple[dict[str, Any], dict[str, Any]]:
-    return node("HOSTA", dict(MADE), FILES), node("HOSTB", control=[CONTROL], copy=[COPY])
+    return node("HOSTA", dict(MADE), FILES), node(
+        "HOSTB", files=MAY_LOAD, control=[CONTROL], copy=[COPY], image=[IMAGE]
+    )
 
 
 def test_new_keys_come_beside_the_old_ones_and_take_their_place() -> None:
@@ -190,7 +202,7 @@ def test_new_keys_come_beside_the_old_ones_and_take_their_place() -> None:
     assert rotation(head, worker, rotate=True) == [
         f"{step} {name}"
         for step in ("make", "authorize", "promote", "take", "drop")
-        for name in (("control.next", "copy.next") if step == "make" else ("control", "copy"))
+        for name in (NEW if step == "make" else NAMES)
     ]
     assert not {*MADE.values()} & {*head["public_keys"].values()}
     assert [entry["lacks"] for entry in plan(head, worker)] == [False, False]
@@ -198,7 +210,7 @@ def test_new_keys_come_beside_the_old_ones_and_take_their_place() -> None:
 
 
 @pytest.mark.parametrize("rotate", [True, False])
-@pytest.mark.parametrize("after", range(1, 11))
+@pytest.mark.parametrize("after", range(1, 16))
 def test_a_rotation_that_was_interrupted_anywhere_ends_right(
     after: int, rotate: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,9 +223,9 @@ def test_a_rotation_that_was_interrupted_anywhere_ends_right(
     rotation(head, worker, rotate)
 
     keys = head["public_keys"]
-    assert (keys["control.next"], keys["copy.next"]) == (None, None)
+    assert [keys[name] for name in NEW] == [None] * 3
     assert [entry["lacks"] for entry in plan(head, worker)] == [False, False]
-    assert [len(lines) for lines in worker["authorized"].values()] == [1, 1]
+    assert [len(lines) for lines in worker["authorized"].values()] == [1, 1, 1]
 
 
 def test_a_new_key_waits_until_every_worker_lets_it_in() -> None:
@@ -224,6 +236,7 @@ def test_a_new_key_waits_until_every_worker_lets_it_in() -> None:
     }
     aliases: list[tuple[str, ...]] = [*ALIASES, ("spark-c",)]
     plans: list[dict[str, Any]] = [*PLANS, {"ports": []}]
+    both["image"] = [IMAGE, IMAGE.replace("IMAGE t", "NEWIMAGE t")]
     waits = ssh_wire.plan([head, node("HOSTB", **both), node("HOSTC", copy=both["copy"])], aliases, plans)
     assert waits[0]["promote"] == {"copy": "ssh-ed25519 NEWCOPY"}
     assert waits[2]["control"]["differ"]
@@ -231,7 +244,7 @@ def test_a_new_key_waits_until_every_worker_lets_it_in() -> None:
 
 def test_a_successor_in_its_place_is_not_put_there_again() -> None:
     head = node("HOSTA", MADE | {"control.next": MADE["control"]}, FILES)
-    entry = plan(head, node("HOSTB", control=[CONTROL], copy=[COPY]))[0]
+    entry = plan(head, standing()[1])[0]
     assert (entry["promote"], entry["drop"]) == ({}, ["control"])
 
 
@@ -239,8 +252,19 @@ def test_half_a_successor_is_cleared_away_or_made_whole() -> None:
     head, worker = node("HOSTA", MADE | {"control.next": ""}, FILES), standing()[1]
     entry = plan(head, worker)[0]
     assert (entry["make"], entry["promote"], entry["drop"], entry["lacks"]) == ([], {}, ["control"], True)
-    assert plan(head, worker, rotate=True)[0]["make"] == ["control.next", "copy.next"]
+    assert plan(head, worker, rotate=True)[0]["make"] == ["control.next", "copy.next", "image.next"]
 
 
 def test_a_head_without_keys_makes_them_and_does_not_replace_them() -> None:
-    assert plan(node("HOSTA"), node("HOSTB"), rotate=True)[0]["make"] == ["control", "copy"]
+    assert plan(node("HOSTA"), node("HOSTB"), rotate=True)[0]["make"] == ["control", "copy", "image"]
+
+
+@pytest.mark.parametrize("files", [{}, {"/etc/sudoers.d/twinserve-image": "0644 sha256:00"}])
+def test_the_image_key_needs_its_users_right_to_load_images(files: dict[str, str]) -> None:
+    _, worker = plan(
+        node("HOSTA", MADE, FILES), node("HOSTB", files=files, control=[CONTROL], copy=[COPY], image=[IMAGE])
+    )
+    assert (worker["lines_differ"], worker["sudoers_differ"], worker["lacks"]) == (False, True, True)
+    assert worker["sudoers"]["content"].splitlines()[-1] == (
+        "twinserve ALL=(root) NOPASSWD: /usr/bin/docker load"
+    )

@@ -7,6 +7,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.twinserve.pair.plugins.module_utils import progress
 from ansible_collections.twinserve.pair.plugins.plugin_utils.patience import ask
 
 display = Display()
@@ -37,7 +38,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             display.display(
                 f"    {host}: {title} already running since {since} (pid {answer['pid']}): waiting"
             )
+        self._warned: set[str] = set()
         answer = self._follow(answer, args, f"{host}: {title}", task_vars)
+        self._warn(answer, host)
         if answer["status"] == "absent":
             # Another run at the same time may have taken the end away. What follows looks at the work itself.
             display.display(
@@ -58,8 +61,10 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         stall = float(args.get("stall_seconds") or 900)
         while answer.get("status") == "running":
             now = time.monotonic()
-            if (progress := (answer.get("size"), answer.get("log"))) != seen:
-                seen, moved = progress, now
+            self._warn(answer, title.partition(":")[0])
+            done = (answer.get("progress") or {}).get("bytes")
+            if (found := (answer.get("size"), answer.get("log"), done)) != seen:
+                seen, moved = found, now
             if now - moved > stall:
                 self._ask({**args, "start": False, "stop": True, "wait": 0}, task_vars)
                 lines = [*(answer.get("log") or []), f"no progress for {stall:.0f} s"]
@@ -79,8 +84,17 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             )
         )
 
+    def _warn(self, answer: dict[str, Any], host: str) -> None:
+        """Show each warning of the work once, as soon as it is told."""
+        for text in (answer.get("progress") or {}).get("warnings") or []:
+            if text not in self._warned:
+                self._warned.add(text)
+                display.display(f"    {host}: warn {text}")
+
     @staticmethod
     def _progress(answer: dict[str, Any], args: dict[str, Any], seconds: float) -> str:
+        if numbers := answer.get("progress"):
+            return progress.line(numbers)
         done = float(answer.get("size") or 0) / 1e9
         total = f" of {float(args['total_gb']):.1f}" if args.get("total_gb") else ""
         size = f"{done:.1f}{total} GB, " if args.get("watch") else ""

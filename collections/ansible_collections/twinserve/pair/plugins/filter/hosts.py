@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ansible_collections.twinserve.pair.plugins.module_utils import host_names, preview, render
+from ansible_collections.twinserve.pair.plugins.module_utils import (
+    host_names,
+    model_transfer,
+    preview,
+    render,
+)
 
 
 def management_address(host: Mapping[str, Any]) -> str:
@@ -46,6 +51,17 @@ def unseen(hosts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
+def snapshots_to_ask(
+    hosts: Iterable[Mapping[str, Any]], wanted: Sequence[Mapping[str, str]], prepare: str
+) -> list[Mapping[str, str]]:
+    """Snapshots that a node of the pair lacks, or that will be fetched anew: what the hub is asked about."""
+    caches = [_fact(host, "twinserve_node").get("hf") for host in hosts]
+    if prepare == "never" or not all(caches):
+        return []
+    lacking = [model_transfer.missing(wanted, cache["snapshots"], prepare) for cache in caches if cache]
+    return [one for one in wanted if any(one in some for some in lacking)]
+
+
 def unseen_report(hosts: Iterable[Mapping[str, Any]], release: Mapping[str, Any], pair: str) -> list[str]:
     """What is known of a pair that cannot be seen whole, with each rank's command."""
     ranks = list(hosts)
@@ -70,6 +86,7 @@ class FilterModule:
             "management_address": management_address,
             "names_to_resolve": names_to_resolve,
             "control_ways": control_ways,
+            "snapshots_to_ask": snapshots_to_ask,
             "unseen": unseen,
             "unseen_report": unseen_report,
             "rank_commands": preview.commands,

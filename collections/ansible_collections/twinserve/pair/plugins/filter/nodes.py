@@ -10,12 +10,19 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     bandwidth_judge,
     bandwidth_plan,
     fabric_plan,
+    gpu_choice,
+    image_recipe,
+    image_source,
+    image_stream,
     images,
+    model_copy,
+    model_need,
     model_transfer,
     node_faults,
     rail_verdict,
     serve_change,
     services,
+    shared_weights,
     ssh_wire,
     status_text,
 )
@@ -75,8 +82,11 @@ def rank_inputs(
     addresses: Sequence[str],
     settings: Sequence[Mapping[str, Any]],
     plans: Sequence[Mapping[str, Any]],
+    release: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """What rendering the ranks needs of each node: where things are, and the link that is expected."""
+    """What rendering the ranks needs of each node: where things are, the one GPU that `release` is for, and
+    the link that is expected.
+    """
     # The supervisor finds the link by itself at each start; a named peer stands for the ports found for it.
     named = any(own["fabric_peer"] for own in settings)
     return [
@@ -84,13 +94,17 @@ def rank_inputs(
             "name": name,
             "hf_cache": node["hf"]["home"],
             "kernel_cache": node["kernel_cache"],
+            "image": image,
+            "gpu_uuid": gpu_choice.choose(node, own, release or {}).uuid,
             "address": address,
             "nccl_ib_hca": _selector(own["nccl_ib_hca"], plan.get("apart") or []),
             "fabric_netdev": link[0]["netdev"] if named and link else own["fabric_netdev"],
             "expected_link": link,
             "dropped_rails": plan.get("dropped", []),
         }
-        for node, name, address, own, plan in zip(nodes, names, addresses, settings, plans, strict=True)
+        for node, name, address, own, plan, image in zip(
+            nodes, names, addresses, settings, plans, images.matching(nodes), strict=True
+        )
         for link in [_expected_link(plan, node)]
     ]
 
@@ -145,19 +159,42 @@ class FilterModule:
             "bandwidth_schedule": bandwidth_plan.schedule,
             "bandwidth_report": bandwidth_judge.report,
             "node_faults": node_faults.faults,
+            "what_comes": model_need.words,
             "node_warnings": node_faults.warnings,
             "ssh_wire": plan_wire,
             "ssh_logins": ssh_wire.logins,
             "image_faults": images.image_faults,
+            "gpu_choice": gpu_choice.chosen,
+            "rank_images": images.matching,
+            "travelling_name": image_source.travelling_name,
+            "image_wanted": image_source.wanted,
+            "load_argv": image_source.load_argv,
+            "image_names": image_source.names,
+            "image_steps": image_source.steps,
+            "stream_argv": image_stream.stream_argv,
+            "stream_meanings": image_stream.stream_meanings,
+            "pull_meanings": image_stream.pull_meanings,
+            "image_clones": image_recipe.clones,
+            "image_files": image_recipe.files,
+            "image_patches": image_recipe.patches,
+            "image_build_argv": image_recipe.build_argv,
             "serve_change": serve_change.plan,
             "missing_parts": serve_change.missing_parts,
             "rank_inputs": rank_inputs,
             "nodes_by_name": nodes_by_name,
             "status_screen": status_text.screen,
             "snapshots": model_transfer.wanted,
+            "weights_plan": shared_weights.plan,
+            "rail_addresses": shared_weights.rail_addresses,
+            "snapshot_checks": model_transfer.checks,
+            "lacking_words": model_transfer.lacking_words,
             "missing_snapshots": model_transfer.missing,
             "download_argv": model_transfer.download_argv,
             "download_env": model_transfer.download_env,
-            "copy_argv": model_transfer.copy_argv,
-            "copy_refusals": model_transfer.copy_refusals,
+            "download_meanings": model_transfer.download_meanings,
+            "fetch_argv": model_transfer.fetch_argv,
+            "verify_argv": model_transfer.verify_argv,
+            "source_words": model_transfer.source_words,
+            "copy_job": model_copy.copy_job,
+            "rail_ways": model_copy.rail_ways,
         }

@@ -1,8 +1,8 @@
 """Lines of ours in a user's `authorized_keys`: exactly those that are wanted, all else byte for byte.
 
-Ours are the lines whose comment is our mark. What was there before the first of them is noted in a record on
-the node, so that taking them away leaves no trace: no file where there was none, no final newline where there
-was none. A file that its user changed meanwhile keeps his changes.
+Ours are the lines whose comment is one of our marks. What was there before the first of them is
+noted in a record on the node, so that taking them away leaves no trace: no file where there was none, no
+final newline where there was none. A file that its user changed meanwhile keeps his changes.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def our_lines(content: bytes, *marks: str) -> list[str]:
     return [line for line in lines if _is_ours(line, marks)]
 
 
-def merged(content: bytes, mark: str, wanted: Sequence[str]) -> bytes:
+def merged(content: bytes, marks: Sequence[str], wanted: Sequence[str]) -> bytes:
     """`content` with exactly the lines `wanted` of ours: those that are there stay where they are."""
     kept, missing = [], list(wanted)
     for line in _split(content):
-        if _is_ours(text := _text(line), (mark,)):
+        if _is_ours(text := _text(line), marks):
             if text not in missing:
                 continue
             missing.remove(text)
@@ -55,9 +55,9 @@ def merged(content: bytes, mark: str, wanted: Sequence[str]) -> bytes:
     return b"".join(kept) + b"".join(f"{line}\n".encode() for line in missing)
 
 
-def restored(content: bytes, mark: str, before: Mapping[str, Any] | None) -> bytes | None:
+def restored(content: bytes, marks: Sequence[str], before: Mapping[str, Any] | None) -> bytes | None:
     """`content` without ours, as it was before us when that is what is left; None: there was no file."""
-    rest = merged(content, mark, [])
+    rest = merged(content, marks, [])
     if before is None:
         return rest
     if not before["existed"]:
@@ -66,20 +66,22 @@ def restored(content: bytes, mark: str, before: Mapping[str, Any] | None) -> byt
     return next((end for end in ends if _digest(end) == before["sha256"]), rest)
 
 
-def plan(path: Path, mark: str, wanted: Sequence[str], record: Path = RECORD) -> Change:
+def plan(path: Path, marks: Sequence[str], wanted: Sequence[str], record: Path = RECORD) -> Change:
     """What is to be done to the file; no lines wanted is the way back."""
     before = path.read_bytes() if path.is_file() else None
     if wanted:
-        return Change(before, merged(before or b"", mark, wanted))
+        return Change(before, merged(before or b"", marks, wanted))
     if before is None:
         return Change(None, None)
-    return Change(before, restored(before, mark, read_record(record).get(str(path))))
+    return Change(before, restored(before, marks, read_record(record).get(str(path))))
 
 
-def apply(path: Path, owner: str, mark: str, wanted: Sequence[str], record: Path = RECORD) -> Change:
+def apply(
+    path: Path, owner: str, marks: Sequence[str], wanted: Sequence[str], record: Path = RECORD
+) -> Change:
     """Do it, after noting what was there; a record that is no longer needed goes."""
-    change = plan(path, mark, wanted, record)
-    if wanted and not our_lines(change.before or b"", mark):
+    change = plan(path, marks, wanted, record)
+    if wanted and not our_lines(change.before or b"", *marks):
         _note(path, change.before, record)
     if change.needed:
         _write(path, change.after, pwd.getpwnam(owner))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
 class CatalogueError(ValueError):
-    """An entry that is missing, extends what does not exist, or extends itself."""
+    """An entry that is missing, extends what does not exist or itself, or cannot work."""
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,7 +41,17 @@ def release_data(
     for entry in _chain(name, entries):
         result = merged(result, entry)
     result.pop("extends", None)
+    if fault := _mount_fault(result.get("mounts", [])):
+        raise CatalogueError(f"release {name}: {fault}")
     return {**result, "release": name}
+
+
+def _mount_fault(mounts: Sequence[Mapping[str, Any]]) -> str | None:
+    """A mount of less than the whole cache: the links of a snapshot lead out of its own folder (M-14)."""
+    below = (str(one["source"]) for one in mounts if str(one["source"]).startswith("${hf_cache}/"))
+    return next(
+        (f"mount {one} does not contain hub/blobs, which the snapshot links to" for one in below), None
+    )
 
 
 def _chain(name: str, entries: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:

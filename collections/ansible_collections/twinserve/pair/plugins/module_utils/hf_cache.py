@@ -7,14 +7,15 @@ manifest that was written after a verified download; a folder that merely looks 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from . import hf_blobs
 
 MANIFESTS = Path("/var/lib/twinserve/manifests")
 
@@ -23,8 +24,9 @@ MANIFESTS = Path("/var/lib/twinserve/manifests")
 class SnapshotState:
     """What is on disk of one repository at one revision; sizes in bytes.
 
-    `here` is what need not come again, of a snapshot that is not complete; `missing` what has still to come,
-    where the hub's list tells it.
+    Of a snapshot that is not complete: `here` is what need not come again, `missing` what has still to come,
+    where the hub's list tells it, `blobs` the payloads on disk by file name, `others` the revisions that are
+    there besides.
     """
 
     complete: bool
@@ -33,6 +35,8 @@ class SnapshotState:
     size: int
     here: int = 0
     missing: int | None = None
+    blobs: dict[str, int] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)
 
 
 def repo_folder(hf_home: str, repo: str) -> Path:
@@ -59,7 +63,7 @@ def walk(snapshot: Path) -> Iterator[tuple[str, Path]]:
 
 def list_snapshot(snapshot: Path) -> dict[str, int]:
     """Path in the snapshot -> size in bytes, links followed; a link into nothing has -1, as no file has."""
-    return {name: path.stat().st_size if path.exists() else -1 for name, path in walk(snapshot)}
+    return {name: _size(path) for name, path in walk(snapshot)}
 
 
 def not_owned(hf_home: str, repos: Sequence[str], uid: int) -> dict[str, Any]:
@@ -140,12 +144,44 @@ def differences(snapshot: Path, expected: dict[str, int]) -> list[str]:
     """What is missing or has another size, one readable entry a file."""
     wrong = []
     for name, size in expected.items():
-        path = snapshot / name
-        if not path.exists():
+        if (found := _size(snapshot / name)) < 0:
             wrong.append(f"{name} is missing")
-        elif (found := path.stat().st_size) != size:
+        elif found != size:
             wrong.append(f"{name} has {found} bytes instead of {size}")
     return wrong
+
+
+def _size(path: Path) -> int:
+    """Bytes of what a link leads to in the end; -1 for a link into nothing, as no file has."""
+    return path.stat().st_size if path.exists() else -1
+
+
+def lacking(hf_home: str, repo: str, revision: str) -> tuple[list[str], int]:
+    """Files that a snapshot lacks, or has in another size, and how many it should have.
+
+    By the hub's list; where the client left none, by what the snapshot says of itself: its indexes name all
+    shards, a link into nothing is a file that is missing, and so is what was begun and not ended.
+    """
+    snapshot = snapshot_folder(hf_home, repo, revision)
+    listed = hub_list(hf_home, repo, revision)
+    if listed:
+        sizes = {path: int(entry.get("lfs_size") or entry["size"]) for path, entry in listed.items()}
+        return [name for name, size in sizes.items() if _size(snapshot / name) != size], len(sizes)
+    there = list_snapshot(snapshot)
+    if "config.json" not in there:
+        return ["config.json"], max(1, len(there))
+    names = dict.fromkeys([*there, *_indexed(snapshot)])
+    wrong = [name for name in names if there.get(name, -1) < 0]
+    return [*wrong, *unfinished(hf_home, repo)], len(names)
+
+
+def _indexed(snapshot: Path) -> list[str]:
+    """The shards that the snapshot's own indexes name."""
+    names: dict[str, None] = {}
+    for index in sorted(snapshot.glob("*.index.json")):
+        if index.is_file():
+            names.update(dict.fromkeys(json.loads(index.read_text()).get("weight_map", {}).values()))
+    return list(names)
 
 
 def snapshot_state(hf_home: str, repo: str, revision: str) -> SnapshotState:
@@ -166,28 +202,25 @@ def snapshot_state(hf_home: str, repo: str, revision: str) -> SnapshotState:
 def _partial(hf_home: str, repo: str, revision: str, reason: str) -> SnapshotState:
     """A snapshot that is not whole, with what is there of it and what has still to come."""
     folder = repo_folder(hf_home, repo)
-    blobs = _blobs(folder)
+    blobs = hf_blobs.on_disk(folder)
     foreign = _used_by_others(folder, revision)
     here = sum(size for name, size in blobs.items() if name not in foreign)
     try:
         listed = hub_list(hf_home, repo, revision)
     except ValueError:
         listed = {}  # torn: the verification says so when it comes to that
-    wanted = {
-        str(entry.get("lfs_sha256") or entry["blob_id"]): int(entry.get("lfs_size") or entry["size"])
-        for entry in listed.values()
-    }
+    wanted = hf_blobs.by_etag(listed)
     # A whole blob counts whatever revision brought it; of one that is begun, what is there.
-    missing = sum(max(0, size - blobs.get(etag, blobs.get(f"{etag}.incomplete", 0)))
-                  for etag, size in wanted.items())  # fmt: skip
-    return SnapshotState(False, reason, 0, 0, here, missing if wanted else None)
-
-
-def _blobs(folder: Path) -> dict[str, int]:
-    """Blob name -> bytes on disk, links into the shared store followed."""
-    found = {path.name: path.stat() for path in folder.glob("blobs/*") if path.is_file()}
-    # A file may be as long as it will be before its bytes are there.
-    return {name: min(stat.st_size, stat.st_blocks * 512) for name, stat in found.items()}
+    return SnapshotState(
+        False,
+        reason,
+        0,
+        0,
+        here,
+        hf_blobs.missing(wanted, blobs) if wanted else None,
+        blobs,
+        sorted(path.name for path in folder.glob("snapshots/*") if path.name != revision),
+    )
 
 
 def _used_by_others(folder: Path, revision: str) -> set[str]:
@@ -199,27 +232,6 @@ def _used_by_others(folder: Path, revision: str) -> set[str]:
 
 def _blob_names(snapshot: Path) -> set[str]:
     return {path.readlink().name for _, path in walk(snapshot) if path.is_symlink()}
-
-
-def file_digest(path: Path, kind: str) -> str:
-    """Hash a file, 4 MiB at a time: 176 GB must not pass through memory. `kind` is `sha256` or `git`."""
-    digest = hashlib.sha256() if kind == "sha256" else hashlib.sha1(b"blob %d\0" % path.stat().st_size)
-    with path.open("rb") as stream:
-        while chunk := stream.read(4 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def wrong_content(snapshot: Path, digests: dict[str, str]) -> list[str]:
-    """Files whose bytes differ from the hub's, right size or not."""
-    wrong = []
-    for name, wanted in sorted(digests.items()):
-        kind, _, value = wanted.partition(":")
-        if file_digest(snapshot / name, kind) != value:
-            # The client takes a file that is there for good: it must go before it can be fetched again.
-            says = "sha256" if kind == "sha256" else "content"
-            wrong.append(f"{name} {says} differs: remove {(snapshot / name).resolve()} and run again")
-    return wrong
 
 
 def transfer_list(snapshot: Path) -> list[str]:

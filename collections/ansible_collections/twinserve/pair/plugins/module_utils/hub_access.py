@@ -1,14 +1,19 @@
-"""May this node download a snapshot? Asked before any long work, for one small file of it."""
+"""May this node download a snapshot, and how large is it? Asked before any long work."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from http.client import HTTPException
+from typing import Any
 from urllib.error import HTTPError, URLError
+from urllib.parse import urljoin
 from urllib.request import ProxyHandler, Request, build_opener, proxy_bypass
 
 PUBLIC = "https://huggingface.co"
 _FILE = "config.json"
+_NEXT = re.compile(r'<([^>]+)>;\s*rel="?next')
 
 
 def ask(url: str, token: str, proxies: Mapping[str, str], timeout: float = 20.0) -> tuple[int, str]:
@@ -16,15 +21,50 @@ def ask(url: str, token: str, proxies: Mapping[str, str], timeout: float = 20.0)
 
     Raises OSError when no answer comes. `proxies` are named as in the environment (`https_proxy`).
     """
-    request = Request(url, method="HEAD", headers={"Authorization": f"Bearer {token}"} if token else {})
+    try:
+        with _open(_request(url, token, "HEAD"), proxies, timeout) as answer:
+            return int(answer.status), ""
+    except HTTPError as error:
+        return error.code, str(error.headers.get("X-Error-Code") or "")
+
+
+def read_list(
+    endpoint: str | None, repo: str, revision: str, token: str, proxies: Mapping[str, str]
+) -> dict[str, int]:
+    """Size by etag of all files of a revision. Raises OSError, also for an answer that is no list."""
+    query = "recursive=true&expand=false"
+    url: str | None = f"{(endpoint or PUBLIC).rstrip('/')}/api/models/{repo}/tree/{revision}?{query}"
+    sizes: dict[str, int] = {}
+    while url:
+        try:
+            with _open(_request(url, token, "GET"), proxies, 20.0) as answer:
+                entries, link = json.load(answer), answer.headers.get("Link")
+            for entry in entries:
+                if entry["type"] == "file":
+                    own = entry.get("lfs") or entry
+                    sizes[str(own["oid"])] = int(own["size"])
+        except HTTPError as error:
+            raise OSError(f"{error.code} for the list of {repo}") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise OSError(f"the list of {repo} cannot be read: {error!r}") from error
+        # A long list comes in pages.
+        following = _NEXT.search(link or "")
+        url = urljoin(url, following[1]) if following else None
+    return sizes
+
+
+def _request(url: str, token: str, method: str) -> Request:
+    return Request(url, method=method, headers={"Authorization": f"Bearer {token}"} if token else {})
+
+
+def _open(request: Request, proxies: Mapping[str, str], timeout: float) -> Any:
     named = {name.lower().removesuffix("_proxy"): value for name, value in proxies.items() if value}
     direct = proxy_bypass(request.host, named)
     opener = build_opener(ProxyHandler({} if direct else named))
     try:
-        with opener.open(request, timeout=timeout) as answer:
-            return int(answer.status), ""
-    except HTTPError as error:
-        return error.code, str(error.headers.get("X-Error-Code") or "")
+        return opener.open(request, timeout=timeout)
+    except HTTPError:
+        raise
     except URLError as error:
         raise OSError(str(error.reason)) from error
     except HTTPException as error:

@@ -11,7 +11,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from . import progress
 from .shell import CommandError, run
 
 LOGS = Path("/run/twinserve/jobs")
@@ -20,7 +22,10 @@ _PROPERTIES = ("ActiveState", "SubState", "Result", "ExecMainStatus", "ExecMainP
 
 @dataclass(frozen=True)
 class JobState:
-    """`running`, `done`, `failed` or `absent`; `since` is systemd's own time text, `size` is in bytes."""
+    """`running`, `done`, `failed` or `absent`; `since` is systemd's own time text, `size` is in bytes.
+
+    `progress` are the numbers that the job's own program notes (module `progress`), if it does.
+    """
 
     status: str
     exit_code: int
@@ -28,11 +33,17 @@ class JobState:
     since: str
     size: int
     log: list[str]
+    progress: dict[str, Any] | None = None
 
 
 def unit_name(name: str) -> str:
     """A unit name that systemd takes, whatever the job is called."""
     return "twinserve-job-" + re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-").lower() + ".service"
+
+
+def progress_path(name: str) -> Path:
+    """Where the job's program notes how far it is."""
+    return progress.FOLDER / f"{unit_name(name).removeprefix('twinserve-job-').removesuffix('.service')}.json"
 
 
 def classify(shown: Mapping[str, str]) -> str:
@@ -59,6 +70,7 @@ def read(name: str, watch: Sequence[str] = ()) -> JobState:
         since=shown.get("ExecMainStartTimestamp", ""),
         size=sum(folder_size(Path(path)) for path in watch),
         log=[line for line in lines if line.strip()][-25:],
+        progress=progress.read(progress_path(name)),
     )
 
 
@@ -85,8 +97,10 @@ def start(
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{unit}.log"
     log.unlink(missing_ok=True)
+    progress_path(name).unlink(missing_ok=True)
     options = [f"--property=StandardOutput=append:{log}", f"--property=StandardError=append:{log}"]
-    options += [f"--setenv={key}={value}" for key, value in sorted((env or {}).items())]
+    told = {**(env or {}), progress.VARIABLE: str(progress_path(name))}
+    options += [f"--setenv={key}={value}" for key, value in sorted(told.items())]
     options += [f"--property=EnvironmentFile={env_file}"] if env_file else []
     options += [f"--uid={user}"] if user else []
     run(["systemd-run", "--quiet", f"--unit={unit}", "--property=RemainAfterExit=yes", "--property=Type=exec",

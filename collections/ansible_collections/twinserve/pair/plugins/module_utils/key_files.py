@@ -18,7 +18,7 @@ from .atomic_file import replace
 from .shell import run
 from .ssh_client import KEYS, KNOWN_HOSTS, NEXT
 
-NAMES = ("control", "copy")
+NAMES = ("control", "copy", "image")
 
 
 class KeysChanged(RuntimeError):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .shell import CommandError, CommandTimeout, run
 
-_MARK = "twinserve-hf-home="
+_MARK = "twinserve-answer="
 _PATIENCE = 10.0  # seconds for a login shell
 
 
@@ -76,10 +76,23 @@ def _login_env(user: LoginUser) -> dict[str, str]:
     }
 
 
-def find_hf(user: LoginUser) -> str | None:
-    """The user's `hf` program: ssh sessions that are no login shells do not have ~/.local/bin in PATH."""
+def find_hf(user: LoginUser, ask: bool = False) -> str | None:
+    """The user's `hf` program: ssh sessions that are no login shells do not have ~/.local/bin in PATH.
+
+    With `ask` his login shell is asked, too: it may know it in an environment of its own.
+    """
     for folder in (f"{user.home}/.local/bin", "/usr/local/bin", "/usr/bin"):
         candidate = Path(folder, "hf")
         if os.access(candidate, os.X_OK):
             return str(candidate)
-    return None
+    return _known_to_his_shell(user) if ask else None
+
+
+def _known_to_his_shell(user: LoginUser) -> str | None:
+    script = f'printf "\\n{_MARK}%s" "$(type -P hf)"'
+    try:
+        said = run(as_user(user, ["bash", "-lc", script]), timeout=_PATIENCE, env=_login_env(user))
+    except CommandError:
+        return None  # the engine's image has one, too
+    path = said.rpartition(_MARK)[2].strip() if _MARK in said else ""
+    return path if path.startswith("/") else None

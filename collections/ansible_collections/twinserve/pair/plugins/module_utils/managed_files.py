@@ -21,6 +21,7 @@ PATHS = (
     f"{SBIN}/twinserve-rank",
     f"{SBIN}/twinserve-control",
     "/etc/sudoers.d/twinserve",
+    "/etc/sudoers.d/twinserve-image",
 )
 
 

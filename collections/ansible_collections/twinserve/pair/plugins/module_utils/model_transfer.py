@@ -1,7 +1,6 @@
-"""How model files travel: from the hub to the head, and from the head over a rail to each worker. Pure.
+"""Which model files come in, and how they travel from the hub to the head. Pure.
 
-The download runs as the user who owns the cache, by his own `hf` program or by the one in the engine image;
-the copy runs on the head with a key that can write below the worker's cache and do nothing else.
+The download runs as the user who owns the cache, by his own `hf` program or by the one in the engine image.
 """
 
 from __future__ import annotations
@@ -11,11 +10,9 @@ from string import Template
 from typing import Any
 
 from .conditions import Facts, holds
-from .ssh_client import CURE, KEYS, REFUSED, not_trusted, ssh_options
 
 LISTS = "/run/twinserve/copy"
-# AES-GCM: on CPUs with AES instructions it moves about half as much again as ssh's default cipher.
-_SSH = " ".join(["ssh", *ssh_options(f"{KEYS}/copy"), "-c", "aes128-gcm@openssh.com"])
+_PROGRAM = ("/usr/bin/python3", "-P", "-m", "twinserve.weights")
 _QUIET = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_UPDATE_CHECK": "1",
@@ -42,10 +39,41 @@ def selected(settings: Mapping[str, Any], release: Mapping[str, Any]) -> list[di
     """The same with all that the catalogue says of each, filled in; `disk_gib` is the room it takes."""
     facts = Facts(settings)
     return [
-        {key: Template(str(value)).substitute(settings) for key, value in entry.items() if key != "when"}
+        {
+            key: Template(str(value)).substitute(settings)
+            for key, value in entry.items()
+            if key not in ("when", "checks")
+        }
         for entry in release.get("snapshots", [])
         if holds(entry.get("when"), facts)
     ]
+
+
+def checks(settings: Mapping[str, Any], release: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """What each selected snapshot (`repo@revision`) must be beside whole, where the catalogue says it."""
+    facts, found = Facts(settings), {}
+    for entry in release.get("snapshots", []):
+        if entry.get("checks") and holds(entry.get("when"), facts):
+            name = Template(f"{entry['repo']}@{entry['revision']}").substitute(settings)
+            found[name] = entry["checks"]
+    return found
+
+
+def lacking_words(
+    node: Mapping[str, Any], name: str, lacking: Sequence[Mapping[str, str]], is_head: bool
+) -> str:
+    """What a node that may not be prepared lacks, and what it has instead (M-12)."""
+    sentences = []
+    for one in lacking:
+        wanted_one = f"{one['repo']}@{one['revision']}"
+        others = ", ".join((node["hf"]["snapshots"].get(wanted_one) or {}).get("others") or [])
+        if not others:
+            sentences.append(f"{name} lacks {wanted_one}")
+        elif is_head:
+            sentences.append(f"{name} has {others} of {one['repo']}, and not {one['revision']}")
+        else:
+            sentences.append(f"{name} has {others}, head serves {one['revision']} of {one['repo']}")
+    return "; ".join(sentences) + "; run with -e prepare=auto"
 
 
 def missing(
@@ -74,7 +102,10 @@ def download_argv(
     if program:
         return [program, *words]
     home, user = node["hf"]["home"], node["user"]
-    options = ["--rm", "--network", "host", "--user", f"{user['uid']}:{user['gid']}", "-v", f"{home}:{home}"]
+    # By its name it can be ended: docker's client does not take the container with it. Without an init, the
+    # client in it would not hear a request to end.
+    options = ["--rm", "--init", "--name", container_name(snapshot), "--network", "host"]
+    options += ["--user", f"{user['uid']}:{user['gid']}", "-v", f"{home}:{home}"]
     for secret in filter(None, (token_file, proxy_file)):
         options += ["-v", f"{secret}:{secret}:ro"]
     for name in ("HF_HOME", "HF_ENDPOINT", "HF_TOKEN_PATH", "HOME", *_QUIET):
@@ -85,6 +116,67 @@ def download_argv(
     return ["docker", "run", *options, "--entrypoint", "sh", image, "-c", script, "hf", *words]
 
 
+def container_name(snapshot: Mapping[str, str]) -> str:
+    """What the download's container is called, so that there is one a repository and revision."""
+    return f"twinserve-download-{snapshot['repo'].replace('/', '-')}-{snapshot['revision'][:12]}"
+
+
+def fetch_argv(
+    node: Mapping[str, Any],
+    snapshot: Mapping[str, str],
+    client: Sequence[str],
+    settings: Mapping[str, Any],
+    silent: Sequence[str] = (),
+) -> list[str]:
+    """The watched download: our program, which runs the client's command line as the cache's owner.
+
+    `silent` are snapshots (`repo@revision`) for which the hub does not answer.
+    """
+    if settings.get("bundle"):
+        owner = node["user"]["name"]
+        return [*_PROGRAM, "take", *_place(node, snapshot), "--bundle", settings["bundle"], "--user", owner]
+    words = [*_PROGRAM, "fetch", *_place(node, snapshot)]
+    words += ["--stall", str(settings["download_stall_s"])]
+    if node["hf"]["program"]:
+        words += ["--user", node["user"]["name"]]
+    if f"{snapshot['repo']}@{snapshot['revision']}" in silent:
+        words.append("--offline")
+    if settings.get("prepare") == "always":
+        words.append("--again")
+    return [*words, "--", *client]
+
+
+def verify_argv(node: Mapping[str, Any], snapshot: Mapping[str, str], host: str) -> list[str]:
+    """Our program that reads every byte; `host` is what the node is called in messages."""
+    return [*_PROGRAM, "verify", *_place(node, snapshot), "--host", host]
+
+
+def _place(node: Mapping[str, Any], snapshot: Mapping[str, str]) -> list[str]:
+    return ["--home", node["hf"]["home"], "--repo", snapshot["repo"], "--revision", snapshot["revision"]]
+
+
+def source_words(node: Mapping[str, Any], image: str, bundle: str | None) -> str:
+    """Where weights come from and which program brings them, in words (M-16)."""
+    user, program, home = node["user"]["name"], node["hf"]["program"], node["hf"]["home"]
+    if bundle:
+        return f"takes weights from {bundle} into {home}"
+    return f"downloads with {program or f'the hf program of {image}'} as {user} into {home}"
+
+
+def download_meanings(node: Mapping[str, Any], snapshot: Mapping[str, str]) -> dict[str, str]:
+    """What it means when the client prints this."""
+    again, home, repo = "run this again: what has arrived is kept", node["hf"]["home"], snapshot["repo"]
+    return {
+        r"Errno 28|[Nn]o space left": f"the disk of {home} is full: make room there, and {again}",
+        r"Access denied|GatedRepo": (
+            f"the token's account has not accepted the terms of {repo} (or lacks gated read access)"
+        ),
+        r"Errno 1(01|04|10|11|13)\b|timed out|Name or service not known|Temporary failure in name": (
+            f"Hugging Face does not answer any more: {again}"
+        ),
+    }
+
+
 def download_env(node: Mapping[str, Any], settings: Mapping[str, Any], token_file: str) -> dict[str, str]:
     """Environment of the download. The token goes by file, since a unit's environment is readable by all."""
     env = {"HF_HOME": node["hf"]["home"], "HOME": node["user"]["home"], **_QUIET}
@@ -93,29 +185,3 @@ def download_env(node: Mapping[str, Any], settings: Mapping[str, Any], token_fil
     if settings.get("hf_token_given"):
         env["HF_TOKEN_PATH"] = token_file
     return env
-
-
-def copy_argv(
-    head: Mapping[str, Any],
-    snapshot: Mapping[str, str],
-    worker: Mapping[str, Any],
-    address: str,
-    name: str,
-    options: Sequence[str],
-) -> list[str]:
-    """rsync of one snapshot's files to the worker that answers at `address`; links stay links.
-
-    Written in place, so that a file that was cut off, even by loss of power, goes on where it stopped and no
-    half file is left beside it. A side that hears nothing for five minutes ends: a dead head would else keep
-    the worker's lock on the cache. The progress in the job's log also shows that the copy moves.
-    """
-    target = f"{worker['user']['name']}@{address}:hub/"
-    words = ["rsync", "--archive", "--no-owner", "--no-group", "--inplace"]
-    words += ["--info=progress2", "--timeout=300"]
-    words += [f"--files-from={list_file(snapshot['repo'], name)}", f"--rsh={_SSH}", *options]
-    return [*words, f"{head['hf']['home']}/hub/", target]
-
-
-def copy_refusals(worker: Mapping[str, Any], address: str) -> dict[str, str]:
-    """What it means when the copy's ssh prints this: rsync's own last line tells nothing of it."""
-    return {REFUSED.pattern: f"{not_trusted(worker['user']['name'], address)}; {CURE}"}

@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import lost_device
+from . import gpu_choice, lost_device, model_need, shared_weights
 from .listeners import Listener, taken
-from .model_transfer import selected
 from .rails import rank_name
 from .render import listening_ports
 from .services import node_runs
 
 _GIB = float(1 << 30)
-_WORKING_ROOM = 5  # GiB
 
 
 def faults(
-    node: Mapping[str, Any], name: str, settings: Mapping[str, Any], release: Mapping[str, Any], rank: int
+    node: Mapping[str, Any],
+    name: str,
+    settings: Mapping[str, Any],
+    release: Mapping[str, Any],
+    rank: int,
+    lists: model_need.Lists | None = None,
 ) -> list[str]:
-    """All faults of the node at once, so that they can be mended in one go."""
+    """All faults of the node at once, so that they can be mended in one go.
+
+    `lists` is what the hub says of the snapshots that have to come, size by etag: only that is needed.
+    """
     found = [
         *_unread(node),
         _rdma(node, rank),
@@ -27,10 +33,12 @@ def faults(
         _docker(node),
         _architecture(node, settings, release),
         _gpu(node),
+        gpu_choice.choose(node, settings, release).fault,
         _host_key(node),
         *lost_device.faults(node),
+        *_shared(node, settings, rank),
         _owner(node),
-        *_disk(node, settings, release),
+        *_disk(node, settings, release, lists or {}),
     ]
     # A pair that serves has its memory: what counts before a start would stop a healthy one.
     if not rank_runs(node):
@@ -126,9 +134,17 @@ def _memory(node: Mapping[str, Any], settings: Mapping[str, Any], release: Mappi
             "or set allow_low_memory: true")  # fmt: skip
 
 
+def _shared(node: Mapping[str, Any], settings: Mapping[str, Any], rank: int) -> list[str]:
+    if settings.get("worker_weights") != "nfs":
+        return []
+    return shared_weights.faults(node, settings, rank == 0)
+
+
 def _owner(node: Mapping[str, Any]) -> str | None:
     """A container or root wrote into the user's cache: every later download and copy would fail there."""
     hf, user = node.get("hf") or {}, node.get("user") or {}
+    if hf.get("home") == shared_weights.MOUNT:
+        return None  # the head's files, with its numbers
     strange = hf.get("strange") or {}
     whole = all(one["complete"] for one in (hf.get("snapshots") or {}).values())
     if not strange.get("count") or (whole and rank_runs(node)):
@@ -140,51 +156,60 @@ def _owner(node: Mapping[str, Any]) -> str | None:
 
 
 def _disk(
-    node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]
+    node: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    release: Mapping[str, Any],
+    lists: model_need.Lists,
 ) -> list[str | None]:
     """Needs of image and weights, added up where both are on one filesystem. In GiB, as the settings are."""
     images, cache = node["disk"].get("images"), node["disk"].get("hf_cache")
-    image_need = 0.0 if node.get("image") else float(settings["image_min_free_gib"])
-    model_need = _model_need((node.get("hf") or {}).get("snapshots") or {}, settings, release)
+    image_need, image_why = _image_need(node, settings, release)
+    weights = model_need.weights(node, settings, release, lists)
     if images and cache and images["device"] == cache["device"]:
-        if image_need + model_need <= _free_gib(cache):
+        if image_need + weights.gib <= _free_gib(cache):
             return []
         return [
             f"{_free_gib(cache):.0f} GiB free on {cache['path']} for model cache and image store "
-            f"together, {image_need + model_need:.0f} GiB needed"
+            f"together, {image_need + weights.gib:.0f} GiB needed{_not_asked(weights)}"
         ]
-    found: list[str | None] = []
-    for title, setting, place, need in (
-        ("image store", "image_min_free_gib", images, image_need),
-        ("model cache", "model_min_free_gib", cache, model_need),
-    ):
-        if place and need > _free_gib(place):
-            found.append(
-                f"{title} {place['path']} has {_free_gib(place):.0f} GiB free, "
-                f"{need:.0f} GiB needed ({setting})"
-            )
-    return found
+    return [_image_room(images, image_need, image_why), _weights_room(cache, weights)]
 
 
-def _model_need(
-    found: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any], release: Mapping[str, Any]
-) -> float:
-    """GiB that the snapshots which are not whole have still to bring, with some room to work.
+def _image_room(store: Mapping[str, Any] | None, need: float, why: str) -> str | None:
+    if not store or need <= _free_gib(store):
+        return None
+    return f"image store {store['path']} has {_free_gib(store):.0f} GiB free, {why}"
 
-    By the hub's lists where an earlier download left them, else what the catalogue says less what is there;
-    the largest of those figures has room enough for the smaller snapshots.
-    """
-    listed, unlisted = [], [0.0]
-    for entry in selected(settings, release):
-        state = found.get(f"{entry['repo']}@{entry['revision']}") or {"complete": True}
-        if state["complete"]:
-            continue
-        if state["missing"] is not None:
-            listed.append(state["missing"] / _GIB)
-        else:
-            room = float(entry.get("disk_gib", settings["model_min_free_gib"]))
-            unlisted.append(room - state["here"] / _GIB)
-    return (sum(listed) + _WORKING_ROOM if listed else 0.0) + max(unlisted)
+
+def _image_need(
+    node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]
+) -> tuple[float, str]:
+    """GiB for an image that is not there yet, and how that is said. containerd's store keeps it twice."""
+    if node.get("image"):
+        return 0.0, ""
+    need = float(settings["image_min_free_gib"])
+    if (node.get("docker") or {}).get("store") != "containerd":
+        return need, f"{need:.0f} GiB needed (image_min_free_gib)"
+    need += float(release.get("image_layers_gib", 0))
+    return need, f"about {need:.0f} GiB needed (containerd store keeps packed and unpacked layers)"
+
+
+
+
+def _weights_room(cache: Mapping[str, Any] | None, need: model_need.Need) -> str | None:
+    if not cache or need.gib <= _free_gib(cache):
+        return None
+    free = f"{_free_gib(cache):.0f} GiB free"
+    if need.unknown:
+        return (
+            f"only {free}; could not ask the Hub what is missing, so {need.gib:.0f} GiB is required "
+            f"(model_min_free_gib) in {cache['path']}"
+        )
+    return f"model cache {cache['path']} has {free}, {need.gib:.0f} GiB needed for what is missing"
+
+
+def _not_asked(need: model_need.Need) -> str:
+    return "; could not ask the Hub what is missing (model_min_free_gib)" if need.unknown else ""
 
 
 def _free_gib(place: Mapping[str, Any]) -> float:

@@ -26,12 +26,14 @@ from . import (
     managed_files,
     meminfo,
     network_owner,
+    nfs_probe,
     rdma,
     services,
 )
 from .shell import CommandError
 
-_TOOLS = ("rsync", "netplan", "nmcli", "ip", "ping", "sudo", "docker", "ib_write_bw")
+_TOOLS = ("rsync", "netplan", "nmcli", "ip", "ping", "sudo", "docker", "git", "ib_write_bw")
+_CONTROL_LINES = Path("/var/lib/twinserve/.ssh/authorized_keys")
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Wanted:
 
     hf_cache: str | None = None
     kernel_cache: str | None = None
-    image: str | None = None
+    images: tuple[str, ...] = ()
     snapshots: tuple[tuple[str, str], ...] = ()
     names: tuple[str, ...] = ()
 
@@ -57,7 +59,8 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
         "network": network_owner.read_network,
         "resolved": lambda: host_names.resolve(wanted.names),
         "docker": lambda: asdict(images.read_docker()),
-        "image": lambda: _image(wanted.image or _planned_image()),
+        "nfs": nfs_probe.read_nfs,
+        "images": lambda: _images(wanted.images or _planned_image()),
         "gpu": lambda: asdict(gpus.read_gpus()),
         "files": managed_files.read_fingerprints,
         "services": services.read_services,
@@ -74,6 +77,7 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
             found[name] = future.result()
         except (CommandError, OSError, ValueError, KeyError) as error:
             found[name], errors[name] = None, str(error)
+    found["image"] = next(iter(found["images"] or []), None)
     found["disk"] = _disk(found, wanted)
     found["errors"] = errors
     return found
@@ -95,7 +99,8 @@ def _identity(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
         "host_key": _host_key(),
         "public_keys": key_files.read(),
         "authorized": {
-            "control": _our_keys(Path("/var/lib/twinserve/.ssh/authorized_keys"), "twinserve-control"),
+            "control": _our_keys(_CONTROL_LINES, "twinserve-control"),
+            "image": _our_keys(_CONTROL_LINES, "twinserve-image"),
             "copy": _our_keys(Path(user.home, ".ssh/authorized_keys"), "twinserve-copy"),
         },
         "runtime": _runtime_version(),
@@ -109,18 +114,19 @@ def _hf(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
         for repo, revision in wanted.snapshots
     }
     strange = hf_cache.not_owned(home, [repo for repo, _ in wanted.snapshots], user.uid)
-    return {"home": home, "program": login_user.find_hf(user), "snapshots": states, "strange": strange}
+    # Only then it is needed.
+    program = login_user.find_hf(user, ask=not all(state["complete"] for state in states.values()))
+    return {"home": home, "program": program, "snapshots": states, "strange": strange}
 
 
-def _planned_image() -> str | None:
+def _planned_image() -> tuple[str, ...]:
     """What the rank on this node is started from, for a look that asks for nothing else."""
     plan = _json(Path(managed_files.ETC, "rank.json"))
-    return str(plan["image"]) if plan else None
+    return (str(plan["image"]),) if plan else ()
 
 
-def _image(reference: str | None) -> dict[str, Any] | None:
-    image = images.read_image(reference) if reference else None
-    return image.as_dict() if image else None
+def _images(references: tuple[str, ...]) -> list[dict[str, Any]]:
+    return [image.as_dict() for image in images.read_images(references)]
 
 
 def _disk(found: dict[str, Any], wanted: Wanted) -> dict[str, Any]:

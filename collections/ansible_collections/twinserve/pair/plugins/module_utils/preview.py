@@ -53,6 +53,7 @@ def _input(node: Mapping[str, Any], name: str, own: Mapping[str, Any]) -> dict[s
     return {
         "name": name,
         **{key: path or _set(own.get(key)) or f"<{titles[key]} of {name}>" for key, path in caches.items()},
+        "image": node.get("image"),
         "expected_link": (node.get("rank_plan") or {}).get("expected_link") or [],
     }
 

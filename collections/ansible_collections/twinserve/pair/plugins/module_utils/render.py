@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from string import Template
 from typing import Any
 
+from . import image_source
 from .conditions import Facts, choose, holds
+from .container_limits import completed
 from .settings_spec import value_text
 
 SCHEMA = 1
@@ -19,7 +21,7 @@ SCHEMA = 1
 # is none of it: that is read when it is stopped.
 DIGESTED = (
     "container",
-    "image",
+    "content",
     "docker",
     "before",
     "after",
@@ -44,13 +46,6 @@ def snapshot_path(repository: str, revision: str) -> str:
     return f"hub/models--{repository.replace('/', '--')}/snapshots/{revision}"
 
 
-def image_label(settings: Mapping[str, Any], release: Mapping[str, Any]) -> str:
-    """The folder of compiled kernels: the image's label, or the digest's beginning for a user's own image."""
-    if settings["image_digest"] == release["defaults"]["image_digest"] and release.get("image_label"):
-        return str(release["image_label"])
-    return str(settings["image_digest"]).removeprefix("sha256:")[:12]
-
-
 def rank_plans(
     settings_by_rank: Sequence[Mapping[str, Any]],
     release: Mapping[str, Any],
@@ -59,7 +54,8 @@ def rank_plans(
 ) -> list[dict[str, Any]]:
     """One plan a rank, in rank order.
 
-    `nodes` says what each rank's host has: `hf_cache`, `kernel_cache` (absolute paths) and `expected_link`.
+    `nodes` says what each rank's host has: `hf_cache`, `kernel_cache` (absolute paths), `expected_link`, and
+    the `image` there, if it is there yet.
     """
     count = len(settings_by_rank)
     return [
@@ -76,8 +72,10 @@ def _rank_plan(
     node: Mapping[str, Any],
     pair: str,
 ) -> dict[str, Any]:
-    words = _words(rank, ranks, settings, release, node)
-    facts = Facts(settings)
+    image = node.get("image") or {"reference": image_source.names(settings, release)[0]}
+    # The one GPU is found on the node.
+    settings = {**settings, "gpu_uuid": node.get("gpu_uuid") or settings["gpu_uuid"]}
+    words, facts = _words(rank, ranks, settings, release, node), Facts(settings)
     plan: dict[str, Any] = {
         "schema": SCHEMA,
         "pair": pair,
@@ -86,9 +84,11 @@ def _rank_plan(
         "engine": release["engine"],
         "release": release["release"],
         "container": settings["container_name"],
-        "image": f"{settings['image']}@{settings['image_digest']}",
+        "image": image["reference"],
+        # What is digested: nodes may have one image by different names, and a name may get another content.
+        "content": image.get("content") or image["reference"],
         "stop_timeout": settings["stop_timeout"],
-        "docker": _argv(release["docker"], facts, words, rank),
+        "docker": completed(_argv(release["docker"], facts, words, rank)),
         "before": _commands(release.get("before", []), facts, words),
         "after": _commands(release.get("after", []), facts, words),
         "mounts": [{**mount, "source": _fill(mount["source"], words)} for mount in release["mounts"]],
@@ -119,7 +119,8 @@ def _words(
     rank: int, ranks: int, settings: Mapping[str, Any], release: Mapping[str, Any], node: Mapping[str, Any]
 ) -> dict[str, str]:
     words = {name: value_text(value) for name, value in settings.items()}
-    words |= {"rank": str(rank), "ranks": str(ranks), "image_label": image_label(settings, release)}
+    label = image_source.kernel_label(settings, release, node.get("image"))
+    words |= {"rank": str(rank), "ranks": str(ranks), "image_label": label}
     words |= {"hf_cache": str(node["hf_cache"]), "kernel_cache": str(node["kernel_cache"])}
     for kind in ("model", "drafter"):
         if settings.get(f"{kind}_id"):

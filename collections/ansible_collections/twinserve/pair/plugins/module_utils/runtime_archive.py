@@ -27,8 +27,8 @@ def pack(folder: Path) -> tuple[str, str]:
     return content.hexdigest()[:12], base64.b64encode(buffer.getvalue()).decode()
 
 
-def install(archive: str, version: str, root: Path) -> None:
-    """Unpack beside the versions that are there, then point `current` at it in one step."""
+def install(archive: str, version: str, root: Path, activate: bool = True) -> None:
+    """Unpack beside the versions that are there, then point `current` at it in one step, if wished."""
     target = root / version
     if not target.is_dir():
         if not root.is_dir():
@@ -43,6 +43,8 @@ def install(archive: str, version: str, root: Path) -> None:
         for path in (staged, *staged.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
         staged.rename(target)
+    if not activate:
+        return
     link = root / ".current"
     link.unlink(missing_ok=True)
     link.symlink_to(version)

@@ -40,6 +40,7 @@ class Setting:
     max: float | None = None
     pattern: str | None = None
     pattern_says: str | None = None
+    pattern_fails: str | None = None  # said behind the setting's name instead of the usual message
     scope: str = "pair"
     secret: bool = False
     default_with: str | None = None  # the default holds only while this other setting is at its own
@@ -172,7 +173,8 @@ def _text(setting: Setting, value: Any) -> str:
         says = setting.pattern_says or ""
         raise NotTaken(f"{setting.name} must be {says}, not {show(value)}" if "quoted" in says else None)
     if setting.pattern and not re.fullmatch(setting.pattern, value):
-        raise NotTaken
+        fails = setting.pattern_fails
+        raise NotTaken(f"{setting.name} {fails}, not {show(value)}" if fails else None)
     return value
 
 

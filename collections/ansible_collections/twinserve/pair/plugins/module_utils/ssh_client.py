@@ -47,7 +47,7 @@ def not_trusted(user: str, address: str) -> str:
 
 
 def login_argv(name: str, user: str, address: str, words: Sequence[str] = ()) -> list[str]:
-    """One connection with the key `name` (`control` or `copy`)."""
+    """One connection with the key `name` (`control`, `copy` or `image`)."""
     return ["ssh", *ssh_options(f"{KEYS}/{name}"), "-o", "ConnectTimeout=5", f"{user}@{address}", *words]
 
 

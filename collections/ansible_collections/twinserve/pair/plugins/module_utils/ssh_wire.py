@@ -1,4 +1,4 @@
-"""The only wire between the nodes: ssh from the head to each worker, with one key to control and one to copy.
+"""The only wire between the nodes: ssh from the head to each worker, one key for each thing that it may do.
 
 Pure: from the probes of all nodes, what each file of the wire must hold. A key is replaced in steps, each of
 which leaves the head able to reach its workers: the new one is made beside the old, authorized everywhere in
@@ -17,7 +17,17 @@ from .ssh_client import KNOWN_HOSTS, NEXT
 CONTROL_COMMAND = "/usr/local/sbin/twinserve-control"
 CONTROL_USER = "twinserve"
 CONTROL_HOME = "/var/lib/twinserve"
-NAMES = ("control", "copy")
+NAMES = ("control", "copy", "image")
+# The third key streams an image into the worker's Docker: its user needs root for exactly that.
+IMAGE_COMMAND = "sudo -n /usr/bin/docker load"
+IMAGE_SUDOERS = {
+    "path": "/etc/sudoers.d/twinserve-image",
+    "content": (
+        "# Twinserve: what the head's image key may do here, and nothing else.\n"
+        f"{CONTROL_USER} ALL=(root) NOPASSWD: /usr/bin/docker load\n"
+    ),
+    "mode": "0440",
+}
 
 
 class NoHostKey(ValueError):
@@ -58,18 +68,23 @@ def plan(
 def logins(
     nodes: Sequence[Mapping[str, Any]], addresses: Sequence[str], plans: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, str]]:
-    """Every connection that the head needs: control at the management address, copies over each rail."""
+    """Every connection that the head needs: control at the management address, copies over each rail.
+
+    Images go over the main rail alone.
+    """
     wanted = []
     for node, address, fabric in zip(nodes[1:], addresses[1:], plans[1:], strict=True):
         wanted.append({"key": "control", "user": CONTROL_USER, "address": address})
         rails = _rail_addresses(fabric)
         wanted += [{"key": "copy", "user": node["user"]["name"], "address": rail} for rail in rails]
+        wanted += [{"key": "image", "user": CONTROL_USER, "address": rail} for rail in rails[:1]]
     return wanted
 
 
 def _lacks(entry: Mapping[str, Any]) -> bool:
     """Whether anything of the wire has to be made on this node."""
-    return any(entry.get(one) for one in ("lines_differ", "make", "promote", "drop", "known_hosts_differ"))
+    parts = ("lines_differ", "sudoers_differ", "make", "promote", "drop", "known_hosts_differ")
+    return any(entry.get(one) for one in parts)
 
 
 def _to_make(keys: Mapping[str, str | None], rotate: bool) -> list[str]:
@@ -123,17 +138,29 @@ def _plain(port: Mapping[str, Any]) -> str:
 
 def _worker(node: Mapping[str, Any], keys: Mapping[str, str | None]) -> dict[str, Any]:
     """The lines of each key, and whether the node's are others: those of an earlier head may still write."""
-    entry = {}
+    entry: dict[str, Any] = {}
     for name in NAMES:
         current = [key for key in (keys[name], keys.get(f"{name}{NEXT}")) if key]
         lines = [_line(node, name, key) for key in dict.fromkeys(current)] if keys[name] else []
         differ = bool(lines) and sorted(lines) != sorted(node["authorized"][name])
         entry[name] = {"lines": lines, "differ": differ}
+    # All lines of the user that runs none of our programs but through sudo: one file.
+    ours = ("control", "image")
+    entry["control_file"] = {
+        "lines": [line for name in ours for line in entry[name]["lines"]],
+        "differ": any(entry[name]["differ"] for name in ours),
+    }
+    entry["sudoers"] = IMAGE_SUDOERS
+    entry["sudoers_differ"] = bool(
+        entry["image"]["lines"] and differing([IMAGE_SUDOERS], node.get("files") or {})
+    )
     return entry
 
 
 def _line(node: Mapping[str, Any], name: str, key: str) -> str:
     """Each key may do one thing: `restrict` takes terminals, forwarding and everything else away."""
     home = (node.get("hf") or {}).get("home", "")
-    command = {"control": CONTROL_COMMAND, "copy": f"rrsync -wo {home}"}[name]
+    # Without its lock: a copy comes in several streams.
+    copy = f"rrsync -no-lock -wo {home}"
+    command = {"control": CONTROL_COMMAND, "copy": copy, "image": IMAGE_COMMAND}[name]
     return f'restrict,command="{command}" {key} twinserve-{name}'

@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: authorized_lines
 short_description: Keep exactly the given lines of ours in an authorized_keys file
 description:
-  - Ours are the lines whose comment is C(mark). Those that are wanted are added, the others of ours go.
+  - Ours are the lines whose comment is one of C(marks). Those that are wanted are added, the others of ours go.
   - All other bytes of the file stay as they are. What was there before is recorded on the node. With no lines
     wanted the file is what it was before, also when it was not there or had no newline at its end, unless its
     user changed it in between.
@@ -21,9 +21,10 @@ options:
     description: Whose file it is, when it has to be made.
     type: str
     required: true
-  mark:
-    description: The comment of our lines.
-    type: str
+  marks:
+    description: The comments of our lines, all that there may be in this file.
+    type: list
+    elements: str
     required: true
   lines:
     description: Our lines, options included; none to take all of ours away.
@@ -44,8 +45,8 @@ EXAMPLES = r"""
   twinserve.pair.authorized_lines:
     path: /home/bob/.ssh/authorized_keys
     owner: bob
-    mark: twinserve-copy
-    lines: ['restrict,command="rrsync -wo /home/bob/.cache/huggingface" ssh-ed25519 AAAA twinserve-copy']
+    marks: [twinserve-copy]
+    lines: ['restrict,command="rrsync -no-lock -wo /home/bob/.cache/huggingface" ssh-ed25519 AAAA twinserve-copy']
 """
 
 RETURN = r""" # """
@@ -60,7 +61,7 @@ from ..module_utils import authorized_file
 ARGUMENTS: dict[str, Any] = {
     "path": {"type": "path", "required": True},
     "owner": {"type": "str", "required": True},
-    "mark": {"type": "str", "required": True},
+    "marks": {"type": "list", "elements": "str", "required": True},
     "lines": {"type": "list", "elements": "str", "default": []},
     "record": {"type": "path", "default": "/var/lib/twinserve/trust/authorized.json"},
 }
@@ -73,16 +74,16 @@ def main() -> None:
     path, record = Path(given["path"]), Path(given["record"])
     try:
         if module.check_mode:
-            change = authorized_file.plan(path, given["mark"], given["lines"], record)
+            change = authorized_file.plan(path, given["marks"], given["lines"], record)
         else:
-            change = authorized_file.apply(path, given["owner"], given["mark"], given["lines"], record)
+            change = authorized_file.apply(path, given["owner"], given["marks"], given["lines"], record)
     except KeyError:
         module.fail_json(msg=f"{path}: there is no user {given['owner']}")
     except (OSError, ValueError) as error:
         module.fail_json(msg=f"{path}: {error}")
     sides = {"before": change.before, "after": change.after}
     diff = {
-        name: "".join(f"{line}\n" for line in authorized_file.our_lines(content or b"", given["mark"]))
+        name: "".join(f"{line}\n" for line in authorized_file.our_lines(content or b"", *given["marks"]))
         for name, content in sides.items()
     }
     module.exit_json(

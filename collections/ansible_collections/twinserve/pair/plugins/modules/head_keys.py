@@ -46,7 +46,7 @@ attributes:
 EXAMPLES = r"""
 - name: Make the keys
   twinserve.pair.head_keys:
-    make: [control, copy]
+    make: [control, copy, image]
 """
 
 RETURN = r""" # """

@@ -28,10 +28,21 @@ options:
     description:
       - Manifest of the node that the files came from. Without it, the hub's own list that the download left is used,
         else what is on disk.
+      - With it the files are also written to disk for good, and dropped from the kernel's memory.
     type: dict
   list_for:
     description: Host for which a list of the snapshot's blobs and links is left below C(/run/twinserve/copy), for rsync.
     type: str
+  checks:
+    description:
+      - What the model must be beside whole. C(shards) is their number; C(config) entries of C(config.json), where a dot
+        leads one level down.
+    type: dict
+    default: {}
+  readable:
+    description: Also read one byte of each file, as root does in a rank's container; for weights that are shared by NFS.
+    type: bool
+    default: false
   verify:
     description: V(sha256) also reads every byte and compares it with the hub's hashes.
     type: str
@@ -67,8 +78,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import hf_cache
+from ..module_utils import content_check, hf_cache, model_checks, shared_weights
 from ..module_utils.model_transfer import list_file
+from ..module_utils.settling import settle
 
 ARGUMENTS: dict[str, Any] = {
     "hf_home": {"type": "path", "required": True},
@@ -76,6 +88,8 @@ ARGUMENTS: dict[str, Any] = {
     "revision": {"type": "str", "required": True},
     "expected": {"type": "dict"},
     "list_for": {"type": "str"},
+    "checks": {"type": "dict", "default": {}},
+    "readable": {"type": "bool", "default": False},
     "verify": {"type": "str", "choices": ["size", "sha256"], "default": "size"},
 }
 
@@ -96,14 +110,22 @@ def main() -> None:
         if not wrong and not given["expected"] and not hf_cache.hub_list(home, repo, revision):
             # What is on disk is all that we know: files that are not linked yet would not be missed.
             wrong = [f"{name} is unfinished" for name in hf_cache.unfinished(home, repo)]
+        other = [] if wrong else model_checks.faults(snapshot, manifest["files"], given["checks"])
+        if given["readable"] and not wrong:
+            other += shared_weights.unreadable(snapshot, manifest["files"])
     except (OSError, ValueError) as error:
         module.fail_json(msg=f"{repo}@{revision[:8]} cannot be verified: {error}")
+    if (wrong or other or not manifest["files"]) and not module.check_mode:
+        noted.unlink(missing_ok=True)
+    if other:
+        module.fail_json(msg=f"{repo}@{revision[:8]}: {'; '.join(other[:3])}", wrong=other)
     if wrong or not manifest["files"]:
-        if not module.check_mode:
-            noted.unlink(missing_ok=True)
         names = "; ".join(wrong[:3]) or "no file at all"
         count = f"{len(wrong)} of {len(manifest['files'])} files"
         module.fail_json(msg=f"{repo}@{revision[:8]} incomplete: {count} ({names})", wrong=wrong)
+    # What is mounted from the head is on its disk, and not ours to write to.
+    if given["expected"] and not given["readable"] and not module.check_mode:
+        settle(home, snapshot)  # before the manifest says that it is whole
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     changed = not noted.is_file() or noted.read_text() != text
     if changed and not module.check_mode:
@@ -119,11 +141,8 @@ def _wrong(snapshot: Path, manifest: dict[str, Any], verify: str) -> list[str]:
     wrong = hf_cache.differences(snapshot, manifest["files"])
     if wrong or verify == "size":
         return wrong
-    # Asked for, and nothing to compare with: a check that did not take place must not pass.
-    unknown = sorted(manifest["files"].keys() - manifest["digests"].keys())
-    return [f"{name} has no hash to compare with" for name in unknown] or hf_cache.wrong_content(
-        snapshot, manifest["digests"]
-    )
+    unknown = content_check.uncheckable(manifest["files"], manifest["digests"])
+    return unknown or content_check.wrong_content(snapshot, manifest["digests"])
 
 
 def _note_list(snapshot: Path, target: str) -> None:

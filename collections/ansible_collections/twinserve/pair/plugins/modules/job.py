@@ -85,6 +85,10 @@ log:
   type: list
   elements: str
   returned: outside check mode
+progress:
+  description: "What the job's own program notes of itself: C(bytes), C(total), C(rate) in bytes a second, C(eta) in seconds, C(updated)."
+  type: dict
+  returned: outside check mode
 meaning:
   description: What C(meanings) says of the failure; empty when it is none of those.
   type: str

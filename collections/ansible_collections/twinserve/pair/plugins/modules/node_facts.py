@@ -17,9 +17,13 @@ options:
   kernel_cache:
     description: Folder for compiled kernels; C(~/.cache/twinserve) of the login user when it is not given.
     type: str
-  image:
-    description: Image reference to look for, best C(repository@sha256:...).
-    type: str
+  images:
+    description:
+      - Names by which the image may be here, best C(repository@sha256:...) first. All that are here are reported as
+        C(images), the first of them as C(image).
+    type: list
+    elements: str
+    default: []
   snapshots:
     description: Model snapshots to look for.
     type: list
@@ -47,7 +51,7 @@ attributes:
 EXAMPLES = r"""
 - name: Look at the node
   twinserve.pair.node_facts:
-    image: ghcr.io/example/engine@sha256:0123
+    images: [ghcr.io/example/engine@sha256:0123]
     snapshots:
       - repo: example/model
         revision: 9eaebb7c4e96d983dcd538e18624622ba5b820a8
@@ -61,7 +65,7 @@ ansible_facts:
   contains:
     twinserve_node:
       description: "Keys: hostname, architecture, kernel, python, user, kernel_cache, kernel_cache_is_there, tools, host_key, public_keys,
-        authorized, runtime, hf, memory, devices, infiniband, lost_devices, network, resolved, docker, image, gpu, files, services, listeners, state, rank_plan,
+        authorized, runtime, hf, memory, devices, infiniband, lost_devices, network, resolved, docker, image, images, nfs, gpu, files, services, listeners, state, rank_plan,
         pair_config, disk, errors."
       type: dict
       returned: always
@@ -77,7 +81,7 @@ from ..module_utils.node_probe import Wanted, probe
 ARGUMENTS: dict[str, Any] = {
     "hf_cache": {"type": "str"},
     "kernel_cache": {"type": "str"},
-    "image": {"type": "str"},
+    "images": {"type": "list", "elements": "str", "default": []},
     "snapshots": {
         "type": "list",
         "elements": "dict",
@@ -100,7 +104,7 @@ def main() -> None:
     wanted = Wanted(
         hf_cache=module.params["hf_cache"],
         kernel_cache=module.params["kernel_cache"],
-        image=module.params["image"],
+        images=tuple(module.params["images"]),
         snapshots=tuple((one["repo"], one["revision"]) for one in module.params["snapshots"]),
         names=tuple(module.params["names"]),
     )

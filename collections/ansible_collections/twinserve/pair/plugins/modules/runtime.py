@@ -23,6 +23,10 @@ options:
     description: Where the versions live.
     type: path
     default: /usr/local/lib/twinserve
+  activate:
+    description: Whether C(current) shall point to it; without, it is only there for programs that are named with its version.
+    type: bool
+    default: true
 attributes:
   check_mode: {support: full, description: Compares the version.}
   diff_mode: {support: full, description: Shows the versions.}
@@ -53,6 +57,7 @@ ARGUMENTS: dict[str, Any] = {
     # Not a secret: kept out of logs for its length.
     "archive": {"type": "str", "required": True, "no_log": True},
     "path": {"type": "path", "default": "/usr/local/lib/twinserve"},
+    "activate": {"type": "bool", "default": True},
 }
 
 
@@ -65,11 +70,12 @@ def main() -> None:
     root, version = Path(module.params["path"]), module.params["version"]
     link = root / "current"
     before = link.readlink().name if link.is_symlink() else "none"
-    changed = before != version
+    activate = module.params["activate"]
+    changed = before != version if activate else not (root / version).is_dir()
     diff = {"before": f"runtime: {before}\n", "after": f"runtime: {version}\n"}
     removed: list[str] = []
     if changed and not module.check_mode:
-        install(module.params["archive"], version, root)
+        install(module.params["archive"], version, root, activate)
         removed = prune(root)
     module.exit_json(changed=changed, diff=diff, removed=removed)
 

@@ -20,7 +20,7 @@ options:
       key:
         description: Name of the key.
         type: str
-        choices: [control, copy]
+        choices: [control, copy, image]
         required: true
       user:
         description: Account on the worker.
@@ -60,7 +60,7 @@ ARGUMENTS: dict[str, Any] = {
         "elements": "dict",
         "required": True,
         "options": {
-            "key": {"type": "str", "choices": ["control", "copy"], "required": True},
+            "key": {"type": "str", "choices": ["control", "copy", "image"], "required": True},
             "user": {"type": "str", "required": True},
             "address": {"type": "str", "required": True},
         },

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..module_utils import container_limits
 from ..module_utils.catalogue import CatalogueError
 from ..module_utils.conditions import is_set
 from ..module_utils.pair_finding import Pair
@@ -61,6 +62,7 @@ def check_host(
         return outcome
     resolved = resolve(product.specs, product.rules, release, {**own, "release": name})
     ordered = {one: raw[one] for one in pair.hosts}
+    outcome.faults += [Fault(text) for text in container_limits.faults(release)]
     outcome.faults += resolved.faults + disagreements(
         product.specs, ordered, {**resolved.defaults, "release": name}
     )

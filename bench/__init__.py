@@ -1,0 +1,1 @@
+"""Measurements in the lab, as ratios inside one run. `make bench`."""

@@ -1,0 +1,75 @@
+"""How an image comes to a node: pulled from a registry, or streamed from the head over a rail. Pure.
+
+The stream is one pipe, `docker save | ssh docker load`: nothing is written in between, since a file of 25 GB
+fills a small /tmp. Either end's failure is the job's.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from .image_source import travelling_name
+from .ssh_client import CURE, KEYS, REFUSED, not_trusted, ssh_options
+from .ssh_wire import CONTROL_USER
+
+# AES-GCM: on CPUs with AES instructions it moves about half as much again as ssh's default cipher.
+_CIPHER = "aes128-gcm@openssh.com"
+# A registry's, not that of a file.
+_DENIED = r"(?<![Pp]ermission )denied|unauthorized|authentication required|403 Forbidden"
+_MAY_NOT = r"sudo: .*(password is required|not allowed)"
+# The name travels with the image; dd shows how much went through, once a second.
+_PIPE = (
+    "set -o pipefail; {tag}docker save {platform}{name} | dd bs=1M iflag=fullblock status=progress | {ssh}"
+)
+
+
+def stream_argv(head: Mapping[str, Any], wanted: Mapping[str, Any], address: str) -> list[str]:
+    """The pipe from the head to the worker at `address`; what it runs there is its key's affair."""
+    # In check mode the head may be about to build it.
+    image = head["image"] or {"reference": wanted["names"][0], "architecture": head["architecture"]}
+    name = travelling_name(image["reference"], wanted)
+    tag = f"docker tag {shlex.quote(image['reference'])} {shlex.quote(name)} && "
+    platform = f"--platform linux/{image['architecture']} " if head["docker"]["one_platform"] else ""
+    ssh = ["ssh", *ssh_options(f"{KEYS}/image"), "-c", _CIPHER, "-o", "ServerAliveInterval=30"]
+    script = _PIPE.format(
+        tag=tag if name != image["reference"] else "",
+        platform=platform,
+        name=shlex.quote(name),
+        ssh=shlex.join([*ssh, f"{CONTROL_USER}@{address}"]),
+    )
+    return ["bash", "-c", script]
+
+
+def stream_meanings(worker: str, address: str, reference: str) -> dict[str, str]:
+    """What a stream that failed is known to mean, by what it said."""
+    pull = f"pull {reference} there, or export a single-platform image"
+    return {
+        REFUSED.pattern: f"{not_trusted(CONTROL_USER, address)}; {CURE}",
+        _MAY_NOT: f"{worker} does not let its image key load images; {CURE}",
+        r"no space left on device": f"the image store of {worker} is full (no space left on device)",
+        r"content digest \S+ not found|blobs/sha256/\w+: no such file": (
+            f"docker load on {worker} failed (missing blob): {pull}"
+        ),
+    }
+
+
+def pull_meanings(node: Mapping[str, Any], image: str, where: str) -> dict[str, str]:
+    """What a refused pull means: with a login stored, the registry refuses that, not the image (C-06)."""
+    registry = registry_of(image)
+    logins = (node.get("docker") or {}).get("logins") or []
+    text = f"{registry} does not give out {image} without a login; run docker login {registry} there as root"
+    if any(registry in login for login in logins):
+        text = (
+            f'{registry} refused a stored login on {where}; run "docker logout {registry}" there, '
+            "or set image_source: build"
+        )
+    return {_DENIED: text}
+
+
+def registry_of(image: str) -> str:
+    """The registry that an image's repository names; without one it is Docker's own."""
+    first, slash, _ = image.partition("/")
+    named = slash and ("." in first or ":" in first or first == "localhost")
+    return first if named else "docker.io"

@@ -1,0 +1,125 @@
+"""Download one pinned snapshot: watched on the node, so that no controller is needed until the end.
+
+The client says success for downloads that are incomplete, and waits for ever on some locks (M-05, M-10). So
+its bytes are watched, and what it brought is compared with the hub's list; either is tried twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .. import hf_blobs, hf_cache, progress
+from . import leftovers
+from .client import Client
+from .errors import ClientFailed, Stalled, WeightsError
+from .locks import waiting_on
+
+_TRIES = 2
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to bring, and how. `stall` seconds without a byte end a try.
+
+    `offline`: the hub does not answer, what is here must do. `again`: ask the client also when all is here.
+    """
+
+    home: str
+    repo: str
+    revision: str
+    argv: Sequence[str]
+    user: str | None = None
+    stall: float = 300.0
+    offline: bool = False
+    again: bool = False
+    pause: float = 2.0
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Where the snapshot is."""
+        return self.home, self.repo, self.revision
+
+
+def fetch(order: Order) -> str:
+    """Bring it; the sentence says how. Raises WeightsError."""
+    lacking, _ = hf_cache.lacking(*order.place)
+    if not lacking and (order.offline or (not order.again and hf_cache.hub_list(*order.place))):
+        return f"{order.repo}@{order.revision[:8]} is here already"
+    if order.offline:
+        name = f"{order.repo}@{order.revision[:8]}"
+        raise WeightsError(f"Hugging Face not reachable, and {name} lacks {len(lacking)} files here")
+    for removed in leftovers.remove(*order.place):
+        say(removed)
+    for attempt in range(1, _TRIES + 1):
+        try:
+            _run(order)
+        except Stalled as stall:
+            if attempt == _TRIES:
+                raise
+            say(f"{stall}; trying once more")
+            continue
+        lacking, count = hf_cache.lacking(*order.place)
+        if not lacking:
+            return f"{order.repo}@{order.revision[:8]}: {count} files"
+        if attempt < _TRIES:
+            say(f"the client says success, and {len(lacking)} of {count} files are missing; trying once more")
+    raise WeightsError(f"download incomplete: {len(lacking)} of {count} files ({_some(lacking)})")
+
+
+def _run(order: Order) -> None:
+    """One run of the client. Raises ClientFailed, Stalled, or WeightsError when trying again is of no use."""
+    client = Client(order.argv, order.user)
+    try:
+        meter, seen, moved = progress.Meter(), -1, time.monotonic()
+        while client.code is None:
+            time.sleep(order.pause)
+            now, (here, total) = time.monotonic(), _bytes(order)
+            meter.add(now, here)
+            progress.note(meter.numbers(total, time.time()))
+            if here != seen:
+                seen, moved = here, now
+            elif now - moved >= order.stall:
+                raise _stalled(order, client)
+        if client.code:
+            raise ClientFailed(client.code, client.reason)
+    finally:
+        client.stop()
+
+
+def _bytes(order: Order) -> tuple[int, int | None]:
+    """Bytes here and in all; before the client has the hub's list, all that its repository has counts."""
+    wanted = _wanted(order)
+    blobs = hf_blobs.on_disk(hf_cache.repo_folder(order.home, order.repo))
+    if not wanted:
+        return sum(blobs.values()), None
+    return hf_blobs.arrived(wanted, blobs), sum(wanted.values())
+
+
+def _wanted(order: Order) -> dict[str, int]:
+    try:
+        return hf_blobs.by_etag(hf_cache.hub_list(*order.place))
+    except ValueError:
+        return {}  # the client is writing it
+
+
+def _stalled(order: Order, client: Client) -> WeightsError:
+    """Why nothing moves: a lock that nobody holds does not go away by waiting; a held one is left alone."""
+    text = f"no progress for {order.stall:g} s"
+    lock = waiting_on(order.home, order.repo, leftovers.not_whole(*order.place), client.processes)
+    if lock is None:
+        return Stalled(text)
+    if lock.holder is None:
+        return WeightsError(f"{text}, waiting on {lock.path}; no process holds it: remove it and run again")
+    who = f"process {lock.holder}" if lock.holder else "another process"
+    return WeightsError(f"{text}, waiting on {lock.path}, which {who} holds: let it end, and run again")
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+
+
+def say(text: str) -> None:
+    """A line for the job's log, at once."""
+    print(text, flush=True)

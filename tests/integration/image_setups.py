@@ -1,0 +1,124 @@
+"""Images in all states: a registry that is off, other content behind the name, repositories to build from."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import re
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lab_pair import Lab
+from link_setups import shell
+
+_REFUSE = "OUTPUT -p tcp --dport 5000 -j REJECT"
+_STORE = """
+import json
+path = "/etc/docker/daemon.json"
+config = json.load(open(path))
+config["features"] = {{"containerd-snapshotter": {containerd}}}
+json.dump(config, open(path, "w"))
+"""
+_WHO = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+# Two patches: the second applies to what the first made.
+PATCHES = {
+    "0001-marker.patch": '--- /dev/null\n+++ tensorfold/marker.py\n@@ -0,0 +1 @@\n+NAMES = ["one"]\n',
+    "0002-marker.patch": (
+        "--- tensorfold/marker.py\n+++ tensorfold/marker.py\n@@ -1 +1 @@\n"
+        '-NAMES = ["one"]\n+NAMES = ["one", "two"]\n'
+    ),
+}
+
+
+def pinned(lab: Lab) -> str:
+    """The image as the pair's release pins it."""
+    text = (lab.folder / "catalogue/lab.yml").read_text()
+    found = {name: re.search(rf"{name}: (\S+)", text) for name in ("image", "image_digest")}
+    return "@".join(one[1] for one in found.values() if one)
+
+
+def own_name(lab: Lab) -> str:
+    """The name under which it comes to a worker that cannot pull it."""
+    return f"localhost/twinserve/tensorfold:{pinned(lab).partition('@sha256:')[2][:12]}"
+
+
+@contextmanager
+def registry_off(lab: Lab, host: str) -> Iterator[None]:
+    """The host does not reach the registry meanwhile."""
+    shell(lab, host, f"iptables -I {_REFUSE}")
+    try:
+        yield
+    finally:
+        shell(lab, host, f"iptables -D {_REFUSE}")
+
+
+def set_store(lab: Lab, host: str, containerd: bool) -> str:
+    """Switch Docker's image store; returns the storage driver."""
+    lab.root(host, "python3", "-c", _STORE.format(containerd=containerd))
+    return shell(lab, host, "systemctl restart docker; docker info --format '{{.Driver}}'").strip()
+
+
+def forget_images(lab: Lab, host: str) -> None:
+    """Remove every image of the store in use."""
+    shell(lab, host, "docker image prune --all --force")
+
+
+def image_names(lab: Lab, host: str) -> set[str]:
+    """Name and tag of each image that has one."""
+    return set(lab.root(host, "docker", "images", "--format", "{{.Repository}}:{{.Tag}}").split())
+
+
+def change_content(lab: Lab, host: str, name: str, patches: str) -> None:
+    """Put another image behind the name, which says that it has other patches."""
+    script = (
+        f"docker create --name other --entrypoint true {name}; "
+        f"docker commit --change 'LABEL tf.patches={patches}' other {name}; docker rm other"
+    )
+    shell(lab, host, script)
+
+
+def put_repository(lab: Lab, host: str, path: str, files: dict[str, str]) -> str:
+    """A git repository on the host with one commit of these files; its address and commit as in a recipe."""
+    with tempfile.TemporaryDirectory() as work:
+        top = Path(work, "repo")
+        for name, text in files.items():
+            (top / name).parent.mkdir(parents=True, exist_ok=True)
+            (top / name).write_text(text)
+        env = {**os.environ, **_WHO, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_TEMPLATE_DIR": "/dev/null"}
+        for words in (["init", "--quiet", "-b", "main"], ["add", "."], ["commit", "--quiet", "-m", "x"]):
+            subprocess.run(["git", *words], cwd=top, env=env, check=True)
+        head = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=top, env=env, check=True, capture_output=True, text=True
+        ).stdout.strip()
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+            archive.add(top / ".git", ".git")
+    packed = base64.b64encode(buffer.getvalue()).decode()
+    shell(
+        lab,
+        host,
+        f"rm -rf {path}; mkdir -p {path}; echo {packed} | base64 -d | tar -xz --no-same-owner -C {path}",
+    )
+    return f"file://{path}/.git@{head}"
+
+
+def write_recipe(lab: Lab, name: str, engine: str, patches: str, patches_hash: str) -> None:
+    """A release of the lab's own that is built from these repositories."""
+    site = "/usr/lib/python3/dist-packages"
+    release = {
+        "extends": "lab",
+        "defaults": {"base_image": pinned(lab), "engine_source": engine},
+        "recipe": {
+            "extras": ["av==18.1.0"],
+            "install": f"cp -r engine/extra {site}/ && test -n '{{extras}}'",
+            "patches": {"git": patches, "folder": "patches", "package": "tensorfold", "hash": patches_hash},
+            "check": "python3 -c 'import extra, tensorfold.marker; assert len(tensorfold.marker.NAMES) == 2'",
+        },
+    }
+    (lab.folder / f"catalogue/{name}.yml").write_text(json.dumps(release, indent=1) + "\n")

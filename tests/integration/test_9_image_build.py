@@ -1,0 +1,139 @@
+"""An image that is built: from sources at their commits, again only for another input, and denied pulls."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+
+import pytest
+from conftest import NAME
+from image_setups import PATCHES, image_names, pinned, put_repository, registry_off, write_recipe
+from lab_pair import Lab
+from link_setups import own_lab, said, shell
+
+PLAY = "playbooks/container.yml"
+BUILD = (PLAY, "-e", "release=made", "-e", "image_source=build")
+ENGINE, RECIPE = "/srv/engine", "/srv/recipe"
+# Says at which address it listens; every manifest is denied.
+DENYING = """
+import http.server, json
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path == "/v2/" else 403)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(json.dumps({"errors": [{"code": "DENIED", "message": "denied"}]}).encode())
+    do_HEAD = do_GET
+http.server.HTTPServer(("127.0.0.1", 5999), Handler).serve_forever()
+"""
+
+
+def label(patches: dict[str, str]) -> str:
+    """The label that the two patches and the extras make, as the recipe's own shell computes it."""
+    text = "".join(patches[name] for name in sorted(patches)) + "av==18.1.0\n"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def publish(lab: Lab, patches: dict[str, str], hashed: str | None = None) -> None:
+    """Put sources on the head and a release that is built from them into the catalogue."""
+    engine = put_repository(lab, lab.hosts[0], ENGINE, {"extra/__init__.py": "X = 1\n"})
+    files = {f"patches/{name}": text for name, text in patches.items()}
+    recipe = put_repository(lab, lab.hosts[0], RECIPE, files)
+    write_recipe(lab, "made", engine, recipe, hashed or label(patches))
+
+
+def labels(lab: Lab, host: str) -> dict[str, str]:
+    """Labels of the newest image of ours."""
+    newest = "docker images --quiet localhost/twinserve/tensorfold | head -n1"
+    text = shell(lab, host, f"docker image inspect $({newest}) --format '{{{{json .Config.Labels}}}}'")
+    found: dict[str, str] = json.loads(text)
+    return found
+
+
+def ids(lab: Lab) -> list[str]:
+    """Ids of all images of ours on both hosts."""
+    listed = ["docker", "images", "--quiet", "--no-trunc", "localhost/twinserve/tensorfold"]
+    return [lab.root(host, *listed) for host in lab.hosts]
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Lab]:
+    """Two hosts with a link, the sources on the head."""
+    with own_lab(NAME) as lab:
+        lab.play("playbooks/fabric.yml").succeeded()
+        publish(lab, PATCHES)
+        yield lab
+
+
+def test_c06_a_denied_pull_is_told_and_nothing_is_built_instead(pair: Lab) -> None:
+    head = pair.hosts[0]
+    config = {"auths": {"127.0.0.1:5999": {"auth": base64.b64encode(b"me:old").decode()}}}
+    script = f"mkdir -p /root/.docker; echo '{json.dumps(config)}' >/root/.docker/config.json"
+    shell(pair, head, script)
+    pair.root(head, "systemd-run", "--quiet", "--unit", "denying", "python3", "-c", DENYING)
+    try:
+        refused = pair.play(PLAY, "-e", "release=made", "-e", "image=127.0.0.1:5999/x/engine").refused()
+    finally:
+        shell(pair, head, "systemctl stop denying; rm /root/.docker/config.json")
+    assert (
+        "127.0.0.1:5999 refused a stored login on the head; run docker logout 127.0.0.1:5999 there, or set "
+        "image_source: build"
+    ) in said(refused.output)
+    assert image_names(pair, head) == set()
+
+
+def test_patches_that_are_not_the_releases_are_not_built(pair: Lab) -> None:
+    publish(pair, PATCHES, "0" * 12)
+    refused = said(pair.play(*BUILD).refused().output)
+    assert f"have the hash {label(PATCHES)}, the release says 000000000000: not built" in refused
+    publish(pair, PATCHES)
+
+
+def test_the_image_is_built_on_the_head_and_streamed(pair: Lab) -> None:
+    foreseen = pair.play(*BUILD, "--check").succeeded()
+    assert foreseen.changed >= 3 and image_names(pair, pair.hosts[0]) == set()
+
+    pair.play(*BUILD).succeeded()
+
+    for host in pair.hosts:
+        assert labels(pair, host)["tf.patches"] == label(PATCHES)
+    names = image_names(pair, pair.hosts[1])
+    assert len(names) == 1
+    command = f"docker run --rm --entrypoint python3 {names.pop()} -c"
+    shown = shell(pair, pair.hosts[1], f"{command} 'import extra, tensorfold.marker as m; print(m.NAMES)'")
+    assert shown.strip() == "['one', 'two']"
+    assert pair.play(*BUILD).succeeded().changed == 0
+
+
+def test_it_is_built_again_for_another_input_or_when_asked(pair: Lab) -> None:
+    before = ids(pair)
+    pair.play(*BUILD, "-e", "rebuild=true").succeeded()
+    again = ids(pair)
+    assert [bool(set(old.split()) & set(new.split())) for old, new in zip(before, again, strict=True)] == [
+        False,
+        False,
+    ]
+
+    third = {"0003-other.patch": "--- /dev/null\n+++ tensorfold/other.py\n@@ -0,0 +1 @@\n+X = 3\n"}
+    publish(pair, PATCHES | third)
+    pair.play(*BUILD).succeeded()
+    for host in pair.hosts:
+        assert labels(pair, host)["tf.patches"] == label(PATCHES | third)
+
+
+def test_what_cannot_be_pulled_is_built_with_auto(pair: Lab) -> None:
+    """The base is on the head, so the build needs no registry."""
+    publish(pair, PATCHES)
+    pair.root(pair.hosts[0], "docker", "pull", "--quiet", pinned(pair))
+    for host in pair.hosts:
+        shell(
+            pair, host, "docker images --quiet localhost/twinserve/tensorfold | xargs -r docker rmi --force"
+        )
+    wrong = "image_digest=sha256:" + "ab" * 32
+    with registry_off(pair, pair.hosts[0]), registry_off(pair, pair.hosts[1]):
+        run = pair.play(PLAY, "-e", "release=made", "-e", wrong).succeeded()
+    assert "it is built here" in said(run.output)
+    assert labels(pair, pair.hosts[1])["tf.patches"] == label(PATCHES)

@@ -1,0 +1,267 @@
+"""Where the image comes from: names, steps, and how it travels from the head to a worker."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils import image_source, image_stream
+from ansible_collections.twinserve.pair.plugins.module_utils.jobs import JobState, meaning
+from engine_data import NODES, PRODUCT, faults, plans, settings
+from fake_programs import Programs
+
+PINNED = "ghcr.io/miaai-lab/glm-5.3-flash-exl3-2x-dgx-sparks-tensorfold@sha256:6ee3c6e0430040b69ddcb0c96c7fbbcb94a5bed47d48a8ba092626369ae533b9"  # noqa: E501
+STREAMED = "localhost/twinserve/tensorfold:6ee3c6e04300"
+BUILT = str(image_source.wanted(settings(), PRODUCT.release("v1.1"))["built"])
+
+
+def names(release: str = "v1.1", **raw: Any) -> list[str]:
+    return image_source.names(settings(release, **raw), PRODUCT.release(release))
+
+
+def image(reference: str = PINNED, content: str = "1") -> dict[str, Any]:
+    return {"reference": reference, "content": f"sha256:{content}", "architecture": "arm64", "labels": {}}
+
+
+def node(*images: dict[str, Any], one_platform: bool = False) -> dict[str, Any]:
+    docker = {"one_platform": one_platform, "logins": []}
+    return {
+        "image": images[0] if images else None,
+        "images": list(images),
+        "docker": docker,
+        "architecture": "arm64",
+    }
+
+
+def steps(*nodes: dict[str, Any], checking: bool = False, release: str = "v1.1", **raw: Any) -> list[str]:
+    """The steps of each rank, in words."""
+    planned = image_source.steps(nodes, settings(release, **raw), PRODUCT.release(release), checking)
+    return [" ".join(name for name, wanted in one.items() if wanted) for one in planned]
+
+
+def test_an_image_that_no_registry_stands_behind_has_a_name_that_none_is_asked_for() -> None:
+    assert names() == [PINNED, STREAMED, BUILT]
+    assert names(image_source="pull") == [PINNED, STREAMED]
+    assert names(image_source="build") == [BUILT]
+    assert BUILT.startswith("localhost/twinserve/tensorfold:") and len(BUILT.rpartition(":")[2]) == 12
+    assert names("v1.5")[1:] == ["localhost/twinserve/tensorfold:ef83797d791f"], "no recipe, nothing built"
+
+
+def test_what_a_release_cannot_build_is_refused_by_name() -> None:
+    assert faults("v1.5", image_source="build") == [
+        "image_source is 'build': it takes auto or pull (release v1.5)"
+    ]
+    assert faults("v1.2", image_source="build") == []
+    assert faults(rebuild=True) == [
+        "rebuild builds the image anew: it needs image_source: build (image_source is auto)"
+    ]
+    assert faults(rebuild=True, image_source="build") == []
+
+
+BARE, HAS = node(), node(image())
+OTHER = node(image(content="2"))
+MADE = node(image(BUILT))
+
+
+@pytest.mark.parametrize(
+    ("head", "worker", "raw", "wanted"),
+    [
+        (HAS, HAS, {}, ["", ""]),
+        (BARE, BARE, {}, ["pull build", "pull"]),
+        (BARE, BARE, {"image_source": "pull"}, ["pull", "pull"]),
+        (HAS, BARE, {}, ["", "pull stream"]),
+        (HAS, BARE, {"image_source": "pull"}, ["", "pull stream"]),
+        (HAS, OTHER, {}, ["", "stream"]),
+        (HAS, node(image(content="2"), image(STREAMED)), {}, ["", ""]),
+        (MADE, BARE, {}, ["", "stream"]),
+        (BARE, BARE, {"image_source": "build"}, ["build", ""]),
+        (MADE, BARE, {"image_source": "build"}, ["", "stream"]),
+        (MADE, MADE, {"image_source": "build"}, ["", ""]),
+        (MADE, MADE, {"image_source": "build", "rebuild": True}, ["build", ""]),
+        (BARE, BARE, {"prepare": "never"}, ["", ""]),
+        (HAS, OTHER, {"prepare": "never"}, ["", ""]),
+    ],
+)
+def test_each_step_is_taken_only_for_what_is_missing(
+    head: dict[str, Any], worker: dict[str, Any], raw: dict[str, Any], wanted: list[str]
+) -> None:
+    assert steps(head, worker, **raw) == wanted
+
+
+@pytest.mark.parametrize(
+    ("head", "worker", "raw", "wanted"),
+    [
+        (BARE, BARE, {}, ["pull", "pull"]),
+        (HAS, BARE, {}, ["", "pull"]),
+        (HAS, OTHER, {}, ["", "stream"]),
+        (BARE, BARE, {"image_source": "build"}, ["build", "stream"]),
+        (HAS, HAS, {}, ["", ""]),
+    ],
+)
+def test_check_mode_foresees_what_a_run_would_do(
+    head: dict[str, Any], worker: dict[str, Any], raw: dict[str, Any], wanted: list[str]
+) -> None:
+    assert steps(head, worker, checking=True, **raw) == wanted
+
+
+def test_a_release_without_recipe_builds_nothing() -> None:
+    assert steps(BARE, BARE, release="v1.5") == ["pull", "pull"]
+
+
+def test_ranks_name_the_image_as_their_node_has_it_and_restart_for_its_content_alone() -> None:
+    def rendered(*images: dict[str, Any]) -> list[dict[str, Any]]:
+        nodes = [{**one, "image": found} for one, found in zip(NODES, images, strict=True)]
+        found: list[dict[str, Any]] = plans_with(nodes)
+        return found
+
+    both = rendered(image(), image(STREAMED))
+    assert [plan["image"] for plan in both] == [PINNED, STREAMED]
+    later = rendered(image(), image())
+    assert [plan["digest"] for plan in both] == [plan["digest"] for plan in later]
+    other = rendered(image(content="2"), image(STREAMED, content="2"))
+    assert both[0]["digest"] != other[0]["digest"], "built anew under the same name"
+    assert plans()[0]["image"] == PINNED, "not there yet"
+
+
+def plans_with(nodes: list[dict[str, Any]], **raw: Any) -> list[dict[str, Any]]:
+    from ansible_collections.twinserve.pair.plugins.module_utils.render import rank_plans  # noqa: PLC0415
+
+    return rank_plans([settings(**raw)] * 2, PRODUCT.release("v1.1"), nodes, "pair1")
+
+
+def kernels(found: dict[str, Any] | None, **raw: Any) -> str:
+    return image_source.kernel_label(settings(**raw), PRODUCT.release("v1.1"), found)
+
+
+def test_c15_a_built_image_has_a_folder_of_kernels_of_its_own() -> None:
+    own = BUILT.rpartition(":")[2]
+    assert kernels(image()) == kernels(image(STREAMED)) == kernels(None) == "cb7c56f7f921"
+    assert kernels(image(BUILT)) == kernels(None, image_source="build") == own
+    assert kernels(None, image_digest=f"sha256:{'ab' * 32}") == "ab" * 6
+    assert kernels(None, image_source="build", base_image="nvcr.io/nvidia/pytorch:26.08-py3") != own
+
+
+def wanted(**raw: Any) -> dict[str, Any]:
+    return image_source.wanted(settings(**raw), PRODUCT.release("v1.1"))
+
+
+def test_c03_the_image_goes_from_docker_to_docker_with_nothing_written_in_between() -> None:
+    shell, option, script = image_stream.stream_argv(HAS, wanted(), "198.51.100.2")
+    assert (shell, option) == ("bash", "-c")
+    assert script.startswith("set -o pipefail; ")
+    assert ">" not in script and "/tmp" not in script
+    assert script.split("; ", 1)[1].split(" | ")[:2] == [
+        f"docker tag {PINNED} {STREAMED} && docker save {STREAMED}",
+        "dd bs=1M iflag=fullblock status=progress",
+    ]
+    ssh = shlex.split(script.rpartition(" | ")[2])
+    assert ssh[-1] == "twinserve@198.51.100.2", "what is run there is up to the key"
+    assert "IdentityFile=/etc/twinserve/keys/image" in ssh and "StrictHostKeyChecking=yes" in ssh
+
+
+def test_c02_one_platform_is_asked_for_where_docker_can() -> None:
+    able = node(image(), one_platform=True)
+    assert (
+        f"docker save --platform linux/arm64 {STREAMED} " in image_stream.stream_argv(able, wanted(), "h")[2]
+    )
+    assert "--platform" not in image_stream.stream_argv(HAS, wanted(), "h")[2]
+
+
+def test_c08_what_is_saved_has_a_name_that_travels_with_it() -> None:
+    """A digest does not travel: the image would arrive without any name."""
+    for reference, name in ((PINNED, STREAMED), (STREAMED, STREAMED), (BUILT, BUILT)):
+        script = image_stream.stream_argv(node(image(reference)), wanted(), "h")[2]
+        assert f"docker save {name} |" in script
+        assert ("docker tag" in script) is (reference == PINNED)
+
+
+@pytest.mark.parametrize(("save", "load"), [code for code in itertools.product((0, 1), (0, 1)) if any(code)])
+def test_c03_the_failure_of_either_end_is_the_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: int, load: int
+) -> None:
+    programs = Programs(tmp_path, monkeypatch, "docker", "ssh")
+    argv = image_stream.stream_argv(HAS, wanted(), "198.51.100.2")
+    assert subprocess.run(argv, capture_output=True, check=False).returncode == 0
+    for program, code in (("docker_save", save), ("ssh", load)):
+        programs.answer(program, "it broke", code or None)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "it broke" in done.stderr + done.stdout
+    assert programs.calls[0] == f"docker tag {PINNED} {STREAMED}"
+
+
+def told(said: str, meanings: dict[str, str]) -> str:
+    return meaning(JobState("failed", 1, 0, "", 0, said.splitlines()), meanings)
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (
+            "open /var/lib/docker/tmp/docker-import-1/blobs/sha256/aa11: no such file or directory",
+            "docker load on spark-b failed (missing blob): pull r@sha256:1 there, "
+            "or export a single-platform image",
+        ),
+        (
+            "unpigz: x\ncontent digest sha256:aa11: not found",
+            "docker load on spark-b failed (missing blob): pull r@sha256:1 there, "
+            "or export a single-platform image",
+        ),
+        (
+            "Error: write /x: no space left on device",
+            "the image store of spark-b is full (no space left on device)",
+        ),
+        (
+            "twinserve@h: Permission denied (publickey).",
+            "head cannot ssh to the worker at 198.51.100.2 as twinserve: authorise its key and host key; "
+            "run ansible-playbook playbooks/fabric.yml",
+        ),
+        (
+            "sudo: a password is required",
+            "spark-b does not let its image key load images; run ansible-playbook playbooks/fabric.yml",
+        ),
+        ("Cannot connect to the Docker daemon", ""),
+    ],
+)
+def test_c02_what_a_stream_says_when_it_fails_is_told_in_words(said: str, text: str) -> None:
+    assert told(said, image_stream.stream_meanings("spark-b", "198.51.100.2", "r@sha256:1")) == text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error response from daemon: denied: denied",
+        "pull access denied for x/y, repository does not exist or may require 'docker login'",
+        "unexpected status from HEAD request to https://ghcr.io/v2/x/y/manifests/1: 403 Forbidden",
+        "unauthorized: authentication required",
+    ],
+)
+def test_c06_an_old_login_is_named_and_nothing_is_built_instead(said: str) -> None:
+    with_login: dict[str, Any] = {"docker": {"logins": ["https://ghcr.io"]}}
+    assert told(said, image_stream.pull_meanings(with_login, "ghcr.io/x/y", "the head")) == (
+        'ghcr.io refused a stored login on the head; run "docker logout ghcr.io" there, '
+        "or set image_source: build"
+    )
+    without: dict[str, Any] = {"docker": {"logins": ["nvcr.io"]}}
+    assert told(said, image_stream.pull_meanings(without, "ghcr.io/x/y", "the head")) == (
+        "ghcr.io does not give out ghcr.io/x/y without a login; run docker login ghcr.io there as root"
+    )
+    for other in ("manifest unknown", "open /var/lib/docker/x: permission denied"):
+        assert told(other, image_stream.pull_meanings(with_login, "ghcr.io/x/y", "the head")) == ""
+
+
+@pytest.mark.parametrize(
+    ("repository", "registry"),
+    [
+        ("ghcr.io/a/b", "ghcr.io"),
+        ("registry:5000/a", "registry:5000"),
+        ("localhost/a", "localhost"),
+        ("vllm/vllm-openai", "docker.io"),
+        ("ubuntu", "docker.io"),
+    ],
+)
+def test_the_registry_that_a_repository_names(repository: str, registry: str) -> None:
+    assert image_stream.registry_of(repository) == registry
