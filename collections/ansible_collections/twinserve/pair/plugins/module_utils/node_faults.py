@@ -194,8 +194,6 @@ def _image_need(
     return need, f"about {need:.0f} GiB needed (containerd store keeps packed and unpacked layers)"
 
 
-
-
 def _weights_room(cache: Mapping[str, Any] | None, need: model_need.Need) -> str | None:
     if not cache or need.gib <= _free_gib(cache):
         return None
