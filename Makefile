@@ -77,7 +77,7 @@ test-rdma: dev ## The fabric role on two virtual machines with real RoCE devices
 .PHONY: bench
 bench: dev ## How fast the copy is, as ratios in one run, on limited rails; some minutes, not in CI
 	@echo "== the copy on two simulated hosts"
-	@$(SUDO) $(BIN)/python bench/copy.py
+	@$(SUDO) $(BIN)/python -m bench.copy
 
 .PHONY: manual
 manual: venv ## Write the generated parts: settings manual, README table

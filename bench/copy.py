@@ -12,11 +12,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from bench.pair import ROOT, USER, Pair  # noqa: E402 (a program, run by its path)
+from bench.pair import ROOT, USER, Pair
 
 MBIT = 400
 HUB = f"/home/{USER}/.cache/huggingface/hub"
