@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils import content_check, hf_cache, model_transfer
+from ansible_collections.twinserve.pair.plugins.module_utils import (
+    content_check,
+    hf_blobs,
+    hf_cache,
+    model_transfer,
+)
+from ansible_collections.twinserve.pair.plugins.module_utils.transfer.words import PARTIAL
 from ansible_collections.twinserve.pair.plugins.modules import hf_snapshot
 from hub_cache import FILES, LARGE, REPO, REVISION, fill, git_hash, sha256
 from module_run import run_module
@@ -211,23 +217,51 @@ def test_large_files_are_hashed_in_pieces(tmp_path: Path) -> None:
     assert content_check.file_digest(path, "git") == git_hash(data)
 
 
+def bring(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_symlink():
+        target.symlink_to(source.readlink())
+    else:
+        target.write_bytes(source.read_bytes())
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_m04_a_copy_that_was_cut_off_is_counted(home: Path, shared: bool) -> None:
+    hub = fill(home, shared=shared).parents[2]
+    worker = home.parent / "worker"
+    for name in hf_cache.transfer_list(hf_cache.snapshot_folder(str(home), REPO, REVISION)):
+        if "snapshots" not in name:
+            bring(hub / name, worker / "hub" / name)
+    blobs = worker / "hub/models--o--n/blobs"
+    blob = blobs / sha256(FILES[SECOND])
+    # In the middle of one payload; what else is begun is a download's, and will not be gone on with.
+    growing = worker / PARTIAL / blob.resolve().name
+    growing.parent.mkdir()
+    growing.write_bytes(FILES[SECOND][:5])
+    (blob.resolve().parent / PARTIAL).mkdir()
+    (blob.resolve().parent / PARTIAL / growing.name).touch()
+    blob.resolve().unlink()
+    (blobs / f"{blob.name}.0a1b2c3d.incomplete").write_bytes(FILES[SECOND][:9])
+    state = hf_cache.snapshot_state(str(worker), REPO, REVISION, copied=True)
+    wanted = hf_blobs.by_etag(hf_cache.hub_list(str(home), REPO, REVISION))
+    assert hf_blobs.missing(wanted, state.blobs) == SIZES[SECOND] - 5
+
+
 @pytest.mark.parametrize("shared", [False, True])
 def test_m01_the_copy_takes_payloads_first_and_every_hop_of_the_links(home: Path, shared: bool) -> None:
     snapshot = fill(home, shared=shared)
     listed = hf_cache.transfer_list(snapshot)
     hub = home / "hub"
-    links = [(hub / name).is_symlink() for name in listed]
-    assert links == sorted(links), "payloads, then links"
-    assert len(set(listed)) == len(listed) == len(FILES) * (3 if shared else 2)
-    copied = home.parent / "copy/hub"
+    assert len(set(listed)) == len(listed) == len(FILES) * (3 if shared else 2) + shared
+    assert (listed[0] == "blobs/.huggingface-shared-blobs") is shared, "the client takes no other store"
+    copied, last = home.parent / "copy/hub", ""
     for name in listed:
         target = copied / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source = hub / name
-        if source.is_symlink():
-            target.symlink_to(source.readlink())
-        else:
-            target.write_bytes(source.read_bytes())
+        bring(hub / name, target)
+        assert target.exists(), "no link comes before what it leads to"
+        if target.is_symlink() and "snapshots" not in target.parts:
+            assert hub / last == (hub / name).resolve(), "a blob comes with its payload"
+        last = name
     arrived = copied / snapshot.relative_to(hub)
     assert {name: (arrived / name).read_bytes() for name in FILES} == FILES
 

@@ -184,25 +184,26 @@ def _indexed(snapshot: Path) -> list[str]:
     return list(names)
 
 
-def snapshot_state(hf_home: str, repo: str, revision: str) -> SnapshotState:
-    """Compare the snapshot with its manifest by size."""
+def snapshot_state(hf_home: str, repo: str, revision: str, copied: bool = False) -> SnapshotState:
+    """Compare the snapshot with its manifest by size; `copied`: it comes from another node, not the hub."""
     try:
         expected: dict[str, int] = json.loads(manifest_path(repo, revision).read_text())["files"]
     except FileNotFoundError:
-        return _partial(hf_home, repo, revision, "not verified on this node yet")
+        return _partial(hf_home, repo, revision, copied, "not verified on this node yet")
     except (ValueError, KeyError):
         # Power was cut while it was written: as good as none.
-        return _partial(hf_home, repo, revision, "its manifest cannot be read")
+        return _partial(hf_home, repo, revision, copied, "its manifest cannot be read")
     wrong = differences(snapshot_folder(hf_home, repo, revision), expected)
     if wrong:
-        return _partial(hf_home, repo, revision, f"{len(wrong)} of {len(expected)} files: {wrong[0]}")
+        reason = f"{len(wrong)} of {len(expected)} files: {wrong[0]}"
+        return _partial(hf_home, repo, revision, copied, reason)
     return SnapshotState(True, "", len(expected), sum(expected.values()))
 
 
-def _partial(hf_home: str, repo: str, revision: str, reason: str) -> SnapshotState:
+def _partial(hf_home: str, repo: str, revision: str, copied: bool, reason: str) -> SnapshotState:
     """A snapshot that is not whole, with what is there of it and what has still to come."""
     folder = repo_folder(hf_home, repo)
-    blobs = hf_blobs.on_disk(folder)
+    blobs = hf_blobs.on_disk(folder, copied)
     foreign = _used_by_others(folder, revision)
     here = sum(size for name, size in blobs.items() if name not in foreign)
     try:
@@ -235,21 +236,27 @@ def _blob_names(snapshot: Path) -> set[str]:
 
 
 def transfer_list(snapshot: Path) -> list[str]:
-    """What a copy of this snapshot needs, relative to `hub/`: the payloads, each once, then their links.
+    """What a copy of this snapshot needs, relative to `hub/`: the payloads, each once, then its links.
 
     The links are copied as links, all hops of them, so that both layouts arrive as they are: blobs in the
-    repository's own folder, and blobs that are links into the shared store. Raises ValueError for a link that
-    leaves `hub/`.
+    repository's own folder, and blobs that are links into the shared store. Such a blob comes right behind
+    its payload: by it alone what arrived is known after the copy was cut off. Raises ValueError for a link
+    that leaves `hub/`.
     """
     hub = snapshot.parent.parent.parent
-    payloads: dict[str, None] = {}
+    blobs: dict[str, None] = {}
     links: dict[str, None] = {}
     for _, path in walk(snapshot):
+        hops = []
         while path.is_symlink():
-            links[_below(path, hub)] = None
+            hops.append(_below(path, hub))
             path = Path(os.path.normpath(path.parent / path.readlink()))
-        payloads[_below(path, hub)] = None
-    return [*payloads, *links]
+        blobs.update(dict.fromkeys([_below(path, hub), *reversed(hops[1:])]))
+        links.update(dict.fromkeys(hops[:1]))
+    # Without its marker, the client leaves a shared store alone.
+    marker = hub / "blobs/.huggingface-shared-blobs"
+    marked = marker.is_file() and any(name.startswith("blobs/") for name in blobs)
+    return [*([_below(marker, hub)] if marked else []), *blobs, *links]
 
 
 def _below(path: Path, hub: Path) -> str:
