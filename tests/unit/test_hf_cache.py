@@ -57,7 +57,7 @@ def test_the_hubs_list_has_sizes_and_digests(home: Path) -> None:
     assert manifest["digests"] == DIGESTS
 
 
-@pytest.mark.parametrize("tree", ['{"format_version": 2, "files": {}}', None])
+@pytest.mark.parametrize("tree", ['{"format_version": 2, "files": {}}', "{torn", "[]", None])
 def test_without_a_list_that_we_know_the_disk_is_all_there_is(home: Path, tree: str | None) -> None:
     fill(home, tree=False)
     if tree:
@@ -123,14 +123,6 @@ def test_m01_the_worker_must_have_what_the_head_has(home: Path, capsys: pytest.C
     expected = {"files": SIZES, "digests": {}}
     answer = verify(capsys, home, expected=expected)
     assert answer["wrong"] == [f"{FIRST} has 5 bytes instead of {SIZES[FIRST]}"]
-
-
-def test_a_list_that_cannot_be_read_is_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fill(home)
-    (home / f"hub/models--o--n/trees/{REVISION}.json").write_text("{torn")
-    answer = verify(capsys, home)
-    assert answer["failed"]
-    assert answer["msg"].startswith("o/n@9eaebb7c cannot be verified: ")
 
 
 def test_an_absent_snapshot_has_no_file_at_all(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,6 +105,22 @@ def test_m05_without_the_hubs_list_indexes_and_begun_files_tell(home: Path) -> N
     assert hf_cache.lacking(*place) == (["config.json"], 3)
 
 
+def test_m05_a_list_that_was_torn_is_as_good_as_none(home: Path, run: Fetch) -> None:
+    """A loss of power leaves it so; the client writes it anew."""
+    fill(home)
+    listed = home / f"hub/models--o--n/trees/{REVISION}.json"
+    whole = listed.read_text()
+    listed.write_text(whole[:20])
+    assert run(f"printf '%s' '{whole}' > {listed}") == (0, ["o/n@9eaebb7c: 4 files"])
+    assert json.loads(listed.read_text())
+
+
+def test_m05_an_index_that_was_torn_is_lacking(home: Path, run: Fetch) -> None:
+    snapshot = fill(home, tree=False)
+    (snapshot / "model.safetensors.index.json").write_text('{"weight_map": {')
+    assert "(model.safetensors.index.json)" in run("true")[1][-1]
+
+
 def test_a_client_that_fails_has_said_why(home: Path, run: Fetch) -> None:
     partly(home, FIRST)
     said = "printf '\\033[31mAccess denied\\033[0m\\nHint: set HF_DEBUG=1\\n\\n'; exit 3"

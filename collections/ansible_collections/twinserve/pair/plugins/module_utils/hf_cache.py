@@ -100,13 +100,20 @@ def unfinished(hf_home: str, repo: str) -> list[str]:
 def hub_list(hf_home: str, repo: str, revision: str) -> dict[str, dict[str, Any]]:
     """The hub's own file list, as the client stored it in `trees/<sha>.json` (format 1, huggingface_hub 2.4).
 
-    Empty for a client that stores none, or stores it in a way that we do not know.
+    Empty for a client that stores none, or stores it in a way that we do not know, and for a list that a loss
+    of power tore: the client does not wait for the disk, and writes such a list anew.
     """
-    stored = repo_folder(hf_home, repo) / "trees" / f"{revision}.json"
-    if not stored.is_file():
+    tree = _json(repo_folder(hf_home, repo) / "trees" / f"{revision}.json")
+    return dict(tree.get("files") or {}) if tree.get("format_version") == 1 else {}
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """The object in a file; an empty one for a file that is not there, or torn."""
+    try:
+        found = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
         return {}
-    tree: Any = json.loads(stored.read_text())
-    return dict(tree["files"]) if tree.get("format_version") == 1 else {}
+    return found if isinstance(found, dict) else {}
 
 
 def manifest_from_disk(hf_home: str, repo: str, revision: str) -> dict[str, dict[str, Any]]:
@@ -160,7 +167,8 @@ def lacking(hf_home: str, repo: str, revision: str) -> tuple[list[str], int]:
     """Files that a snapshot lacks, or has in another size, and how many it should have.
 
     By the hub's list; where the client left none, by what the snapshot says of itself: its indexes name all
-    shards, a link into nothing is a file that is missing, and so is what was begun and not ended.
+    shards, a link into nothing is a file that is missing, and so is a torn index and what was begun and not
+    ended.
     """
     snapshot = snapshot_folder(hf_home, repo, revision)
     listed = hub_list(hf_home, repo, revision)
@@ -170,29 +178,18 @@ def lacking(hf_home: str, repo: str, revision: str) -> tuple[list[str], int]:
     there = list_snapshot(snapshot)
     if "config.json" not in there:
         return ["config.json"], max(1, len(there))
-    names = dict.fromkeys([*there, *_indexed(snapshot)])
-    wrong = [name for name in names if there.get(name, -1) < 0]
+    indexes = {one.name: _json(one) for one in sorted(snapshot.glob("*.index.json")) if one.is_file()}
+    shards = [name for index in indexes.values() for name in index.get("weight_map", {}).values()]
+    names = dict.fromkeys([*there, *shards])
+    wrong = [name for name in names if there.get(name, -1) < 0 or indexes.get(name) == {}]
     return [*wrong, *unfinished(hf_home, repo)], len(names)
-
-
-def _indexed(snapshot: Path) -> list[str]:
-    """The shards that the snapshot's own indexes name."""
-    names: dict[str, None] = {}
-    for index in sorted(snapshot.glob("*.index.json")):
-        if index.is_file():
-            names.update(dict.fromkeys(json.loads(index.read_text()).get("weight_map", {}).values()))
-    return list(names)
 
 
 def snapshot_state(hf_home: str, repo: str, revision: str, copied: bool = False) -> SnapshotState:
     """Compare the snapshot with its manifest by size; `copied`: it comes from another node, not the hub."""
-    try:
-        expected: dict[str, int] = json.loads(manifest_path(repo, revision).read_text())["files"]
-    except FileNotFoundError:
+    expected: dict[str, int] = _json(manifest_path(repo, revision)).get("files") or {}
+    if not expected:
         return _partial(hf_home, repo, revision, copied, "not verified on this node yet")
-    except (ValueError, KeyError):
-        # Power was cut while it was written: as good as none.
-        return _partial(hf_home, repo, revision, copied, "its manifest cannot be read")
     wrong = differences(snapshot_folder(hf_home, repo, revision), expected)
     if wrong:
         reason = f"{len(wrong)} of {len(expected)} files: {wrong[0]}"
@@ -206,11 +203,7 @@ def _partial(hf_home: str, repo: str, revision: str, copied: bool, reason: str) 
     blobs = hf_blobs.on_disk(folder, copied)
     foreign = _used_by_others(folder, revision)
     here = sum(size for name, size in blobs.items() if name not in foreign)
-    try:
-        listed = hub_list(hf_home, repo, revision)
-    except ValueError:
-        listed = {}  # torn: the verification says so when it comes to that
-    wanted = hf_blobs.by_etag(listed)
+    wanted = hf_blobs.by_etag(hub_list(hf_home, repo, revision))
     # A whole blob counts whatever revision brought it; of one that is begun, what is there.
     return SnapshotState(
         False,
