@@ -50,6 +50,10 @@ options:
     description: Regular expressions of known failures, and what to tell people when the output has one of them.
     type: dict
     default: {}
+  must_end:
+    description: Fail when the end was not seen. For work of which nothing but its end shows that it went well.
+    type: bool
+    default: false
   start:
     description: Whether to start the job when it does not run; the follow-up calls do not.
     type: bool
@@ -114,6 +118,7 @@ ARGUMENTS: dict[str, Any] = {
     "total_gb": {"type": "float"},
     "meanings": {"type": "dict", "default": {}},
     "stall_seconds": {"type": "int", "default": 900},
+    "must_end": {"type": "bool", "default": False},
     "start": {"type": "bool", "default": True},
     "stop": {"type": "bool", "default": False},
     "wait": {"type": "float", "default": 5.0},
