@@ -81,7 +81,7 @@ def warned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def ask(capsys: pytest.CaptureFixture[str], endpoint: str, home: Path, **more: Any) -> dict[str, Any]:
     given = {"snapshots": [{"repo": REPO, "revision": REVISION}], "hf_home": str(home), **more}
-    return run_module(hub_access, capsys, check=True, endpoint=endpoint, **given)
+    return run_module(hub_access, capsys, endpoint=endpoint, **given)
 
 
 def url(hub: Hub) -> str:
@@ -171,6 +171,19 @@ def test_m04_the_hubs_list_is_read_to_its_last_page(
 ) -> None:
     assert ask(capsys, url(hub), home)["lists"] == {f"{REPO}@{REVISION}": {"a1": 3, "sha": 7000}}
     assert hub.asked[1][0] == f"/api/models/o/n/tree/{REVISION}?recursive=true&expand=false"
+
+
+def test_m05_the_hubs_list_is_kept_for_clients_that_keep_none(
+    hub: Hub, capsys: pytest.CaptureFixture[str], home: Path
+) -> None:
+    given = {"snapshots": [{"repo": REPO, "revision": REVISION}], "hf_home": str(home), "endpoint": url(hub)}
+    run_module(hub_access, capsys, check=True, **given)
+    assert hf_cache.hub_list(str(home), REPO, REVISION) == {}
+    ask(capsys, url(hub), home)
+    assert hf_cache.manifest_from_disk(str(home), REPO, REVISION) == {
+        "files": {"x/a": 3, "b": 7000},
+        "digests": {"x/a": "git:a1", "b": "sha256:sha"},
+    }
 
 
 def test_m04_a_list_that_cannot_be_read_is_told_and_no_fault(

@@ -18,7 +18,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils.weights import __ma
 from ansible_collections.twinserve.pair.plugins.module_utils.weights import client, locks
 from ansible_collections.twinserve.pair.plugins.module_utils.weights.fetch import Order, fetch
 from fake_programs import Programs
-from hub_cache import FILES, LARGE, REPO, REVISION, fill, sha256
+from hub_cache import FILES, LARGE, REPO, REVISION, fill, hub_list, sha256
 
 FIRST, SECOND = LARGE
 Fetch = Callable[..., tuple[int, list[str]]]
@@ -103,6 +103,19 @@ def test_m05_without_the_hubs_list_indexes_and_begun_files_tell(home: Path) -> N
     assert hf_cache.lacking(*place) == ([SECOND, "abc.incomplete"], 5)
     (snapshot / "config.json").unlink()
     assert hf_cache.lacking(*place) == (["config.json"], 3)
+
+
+def test_m05_a_client_that_keeps_no_list_is_checked_by_the_one_that_was_noted(
+    home: Path, run: Fetch, tmp_path: Path
+) -> None:
+    """A file of which no index speaks and which was not begun is missed, too."""
+    snapshot = fill(home, tree=False)
+    hf_cache.note_list(REPO, REVISION, hub_list())
+    assert run("exit 9") == (0, ["o/n@9eaebb7c is here already"])
+    (snapshot / "tokenizer/vocab.txt").unlink()
+    assert run("true")[1][-1] == "download incomplete: 1 of 4 files (tokenizer/vocab.txt)"
+    manifest = hf_cache.manifest_from_disk(str(home), REPO, REVISION)
+    assert hf_cache.differences(snapshot, manifest["files"]) == ["tokenizer/vocab.txt is missing"]
 
 
 def test_m05_a_list_that_was_torn_is_as_good_as_none(home: Path, run: Fetch) -> None:

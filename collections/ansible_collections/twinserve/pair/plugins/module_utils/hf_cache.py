@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import hf_blobs
+from . import atomic_file, hf_blobs
 
 MANIFESTS = Path("/var/lib/twinserve/manifests")
 
@@ -52,6 +52,11 @@ def snapshot_folder(hf_home: str, repo: str, revision: str) -> Path:
 def manifest_path(repo: str, revision: str) -> Path:
     """Where a node notes what a verified snapshot holds."""
     return MANIFESTS / f"{repo.replace('/', '--')}@{revision}.json"
+
+
+def list_path(repo: str, revision: str) -> Path:
+    """Where the head keeps the hub's list of a revision's files, since not every client does."""
+    return MANIFESTS / f"{repo.replace('/', '--')}@{revision}.hub.json"
 
 
 def walk(snapshot: Path) -> Iterator[tuple[str, Path]]:
@@ -100,11 +105,20 @@ def unfinished(hf_home: str, repo: str) -> list[str]:
 def hub_list(hf_home: str, repo: str, revision: str) -> dict[str, dict[str, Any]]:
     """The hub's own file list, as the client stored it in `trees/<sha>.json` (format 1, huggingface_hub 2.4).
 
-    Empty for a client that stores none, or stores it in a way that we do not know, and for a list that a loss
-    of power tore: the client does not wait for the disk, and writes such a list anew.
+    Else as it was noted here, for a client that stores none, or in a way that we do not know, and for a list
+    that a loss of power tore: the client does not wait for the disk, and writes such a list anew. Empty when
+    there is neither.
     """
-    tree = _json(repo_folder(hf_home, repo) / "trees" / f"{revision}.json")
-    return dict(tree.get("files") or {}) if tree.get("format_version") == 1 else {}
+    places = (repo_folder(hf_home, repo) / "trees" / f"{revision}.json", list_path(repo, revision))
+    trees = (_json(place) for place in places)
+    return next((dict(one["files"]) for one in trees if one.get("format_version") == 1), {})
+
+
+def note_list(repo: str, revision: str, files: Mapping[str, Any]) -> None:
+    """Keep what the hub answered, in the client's own format."""
+    path = list_path(repo, revision)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_file.replace(path, json.dumps({"format_version": 1, "files": files}).encode(), 0o644)
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -30,19 +30,21 @@ def ask(url: str, token: str, proxies: Mapping[str, str], timeout: float = 20.0)
 
 def read_list(
     endpoint: str | None, repo: str, revision: str, token: str, proxies: Mapping[str, str]
-) -> dict[str, int]:
-    """Size by etag of all files of a revision. Raises OSError, also for an answer that is no list."""
+) -> dict[str, dict[str, Any]]:
+    """All files of a revision, as the client would store them (see `hf_cache.hub_list`).
+
+    Raises OSError, also for an answer that is no list.
+    """
     query = "recursive=true&expand=false"
     url: str | None = f"{(endpoint or PUBLIC).rstrip('/')}/api/models/{repo}/tree/{revision}?{query}"
-    sizes: dict[str, int] = {}
+    files: dict[str, dict[str, Any]] = {}
     while url:
         try:
             with _open(_request(url, token, "GET"), proxies, 20.0) as answer:
                 entries, link = json.load(answer), answer.headers.get("Link")
             for entry in entries:
                 if entry["type"] == "file":
-                    own = entry.get("lfs") or entry
-                    sizes[str(own["oid"])] = int(own["size"])
+                    files[str(entry["path"])] = _stored(entry)
         except HTTPError as error:
             raise OSError(f"{error.code} for the list of {repo}") from error
         except (ValueError, KeyError, TypeError) as error:
@@ -50,7 +52,13 @@ def read_list(
         # A long list comes in pages.
         following = _NEXT.search(link or "")
         url = urljoin(url, following[1]) if following else None
-    return sizes
+    return files
+
+
+def _stored(entry: Mapping[str, Any]) -> dict[str, Any]:
+    own = {"size": int(entry["size"]), "blob_id": str(entry["oid"])}
+    large = entry.get("lfs")
+    return own | ({"lfs_size": int(large["size"]), "lfs_sha256": str(large["oid"])} if large else {})
 
 
 def _request(url: str, token: str, method: str) -> Request:

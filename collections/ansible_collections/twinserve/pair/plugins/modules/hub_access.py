@@ -7,8 +7,8 @@ DOCUMENTATION = r"""
 module: hub_access
 short_description: Ask the hub whether model snapshots may be downloaded
 description:
-  - Asks for one small file of each snapshot, with the token that the download will use, and for the list of its files.
-    Changes nothing.
+  - Asks for one small file of each snapshot, with the token that the download will use, and for the list of its files,
+    which is kept on the node, since not every client does that. Changes nothing else.
   - Fails with the reason when the hub refuses one, before hours of other work are done.
 author: [The Twinserve developers]
 options:
@@ -48,7 +48,7 @@ options:
     type: dict
     default: {}
 attributes:
-  check_mode: {support: full, description: Only asks.}
+  check_mode: {support: full, description: Only asks. Keeps no list.}
   diff_mode: {support: none, description: Changes nothing.}
 """
 
@@ -106,7 +106,7 @@ ARGUMENTS: dict[str, Any] = {
 def main() -> None:
     """Ask for each, tell all that is refused."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    asking = _Asking(module.params)
+    asking = _Asking(module.params, keeps=not module.check_mode)
     for one in module.params["snapshots"]:
         asking.ask(one["repo"], one["revision"])
     for text in asking.warnings:
@@ -121,7 +121,8 @@ def main() -> None:
 class _Asking:
     """What the hub says of one snapshot after the other."""
 
-    def __init__(self, given: dict[str, Any]) -> None:
+    def __init__(self, given: dict[str, Any], keeps: bool) -> None:
+        self._keeps = keeps
         self._home, self._always, self._bundle = given["hf_home"], given["always"], given["bundle"]
         self._endpoint, self._token = given["endpoint"], given["token"] or ""
         self._proxies = {name: str(value or "") for name, value in given["proxies"].items()}
@@ -176,11 +177,13 @@ class _Asking:
         except OSError as error:
             self.warnings.append(f"could not ask the Hub what is missing: {error}")
         else:
-            self.lists[name] = found
+            self.lists[name] = hf_blobs.by_etag(found)
+            if self._keeps and found:
+                hf_cache.note_list(repo, revision, found)
 
 
 def _list_here(home: str, repo: str, revision: str) -> dict[str, int] | None:
-    """Size by etag from what is noted on this node: the client's list, else our manifest."""
+    """Size by etag from what is noted on this node: the hub's list, else our manifest."""
     try:
         if listed := hf_cache.hub_list(home, repo, revision):
             return hf_blobs.by_etag(listed)
