@@ -204,6 +204,18 @@ def test_a_worker_that_answers_nowhere_is_named_with_every_address(
     assert f"{LAN}: ssh" in said
 
 
+def test_without_a_rail_it_goes_over_the_lan_or_says_so(
+    nodes: Nodes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes.write(rails=[], lan=None, streams=0)
+    assert nodes.copy() == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "head does not reach spark-b by ssh (no rail)"
+    nodes.write(rails=[], lan={"address": LAN}, streams=0)
+    assert nodes.copy() == 0
+    assert f"warn copying over the LAN ({LAN}): there is no rail" in capsys.readouterr().out
+    assert nodes.arrived() == FILES
+
+
 def test_the_report_ends_with_every_byte(nodes: Nodes, capsys: pytest.CaptureFixture[str]) -> None:
     assert nodes.copy() == 0
     found = progress.read(nodes.top / "progress.json")
