@@ -24,6 +24,8 @@ class Hub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.status, self.code = 200, ""
         self.list_status = 200
+        self.moved_to = ""
+        self.next_host = "127.0.0.1"
         self.asked: list[tuple[str, str | None]] = []
 
 
@@ -32,7 +34,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         self.server.asked.append((self.path, self.headers["Authorization"]))
-        self.send_response(self.server.status)
+        self.send_response(302 if self.server.moved_to else self.server.status)
+        if self.server.moved_to:
+            self.send_header("Location", f"{self.server.moved_to}{self.path}")
         if self.server.code:
             self.send_header("X-Error-Code", self.server.code)
         self.end_headers()
@@ -47,7 +51,7 @@ class Handler(BaseHTTPRequestHandler):
         large = {"oid": "sha", "size": 7000}
         second = [{"type": "file", "path": "b", "oid": "b1", "size": 135, "lfs": large}]
         if "cursor" not in self.path:
-            link = f"http://127.0.0.1:{self.server.server_port}{self.path}&cursor=2"
+            link = f"http://{self.server.next_host}:{self.server.server_port}{self.path}&cursor=2"
             self.send_header("Link", f'<{link}>; rel="next"')
         self.end_headers()
         self.wfile.write(json.dumps(second if "cursor" in self.path else first).encode())
@@ -193,6 +197,23 @@ def test_m04_a_list_that_cannot_be_read_is_told_and_no_fault(
     answer = ask(capsys, url(hub), home)
     assert (answer["failed"], answer["lists"], answer["fault"]) == (False, {}, "")
     assert warned == ["could not ask the Hub what is missing: 500 for the list of o/n"]
+
+
+@pytest.mark.parametrize("other", [True, False])
+def test_the_token_goes_to_no_other_host(
+    hub: Hub, capsys: pytest.CaptureFixture[str], home: Path, other: bool
+) -> None:
+    second = Hub()
+    threading.Thread(target=second.serve_forever, args=(0.05,), daemon=True).start()
+    hub.moved_to = f"http://{'localhost' if other else '127.0.0.1'}:{second.server_port}"
+    hub.next_host = "localhost" if other else "127.0.0.1"
+    answer = ask(capsys, url(hub), home, token="hf_x")
+    second.shutdown()
+    second.server_close()
+    assert (answer["failed"], answer["fault"]) == (False, "")
+    bearer = None if other else "Bearer hf_x"
+    assert [token for _, token in second.asked] == [bearer]
+    assert [token for _, token in hub.asked] == ["Bearer hf_x", "Bearer hf_x", bearer]
 
 
 def test_a_proxy_is_asked_in_place_of_the_hub(

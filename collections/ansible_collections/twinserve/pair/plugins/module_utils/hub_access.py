@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.parse import urljoin
-from urllib.request import ProxyHandler, Request, build_opener, proxy_bypass
+from urllib.parse import urljoin, urlsplit
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener, proxy_bypass
 
 PUBLIC = "https://huggingface.co"
 _FILE = "config.json"
@@ -50,8 +50,10 @@ def read_list(
         except (ValueError, KeyError, TypeError) as error:
             raise OSError(f"the list of {repo} cannot be read: {error!r}") from error
         # A long list comes in pages.
-        following = _NEXT.search(link or "")
+        before, following = url, _NEXT.search(link or "")
         url = urljoin(url, following[1]) if following else None
+        if url and not _same_host(before, url):
+            token = ""
     return files
 
 
@@ -61,6 +63,22 @@ def _stored(entry: Mapping[str, Any]) -> dict[str, Any]:
     return own | ({"lfs_size": int(large["size"]), "lfs_sha256": str(large["oid"])} if large else {})
 
 
+def _same_host(one: str, other: str) -> bool:
+    """Whether a secret for one address may go to the other: the same host, and no less hidden."""
+    here, there = urlsplit(one), urlsplit(other)
+    return here.hostname == there.hostname and (here.scheme, there.scheme) != ("https", "http")
+
+
+class _Redirects(HTTPRedirectHandler):
+    """Follows, and keeps the token from other hosts: the library itself would send it along."""
+
+    def redirect_request(self, req: Request, *more: Any) -> Request | None:
+        following = super().redirect_request(req, *more)
+        if following and not _same_host(req.full_url, following.full_url):
+            following.remove_header("Authorization")
+        return following
+
+
 def _request(url: str, token: str, method: str) -> Request:
     return Request(url, method=method, headers={"Authorization": f"Bearer {token}"} if token else {})
 
@@ -68,7 +86,7 @@ def _request(url: str, token: str, method: str) -> Request:
 def _open(request: Request, proxies: Mapping[str, str], timeout: float) -> Any:
     named = {name.lower().removesuffix("_proxy"): value for name, value in proxies.items() if value}
     direct = proxy_bypass(request.host, named)
-    opener = build_opener(ProxyHandler({} if direct else named))
+    opener = build_opener(ProxyHandler({} if direct else named), _Redirects())
     try:
         return opener.open(request, timeout=timeout)
     except HTTPError:
