@@ -124,6 +124,20 @@ def test_m08_each_refusal_has_its_text(
     assert [asked[1] for asked in hub.asked] == [bearer] * len(hub.asked)
 
 
+def test_m08_the_users_own_login_counts_as_it_does_for_the_client(
+    hub: Hub, capsys: pytest.CaptureFixture[str], home: Path
+) -> None:
+    home.mkdir()
+    (home / "token").write_text("hf_own\n")
+    ask(capsys, url(hub), home)
+    assert {token for _, token in hub.asked} == {"Bearer hf_own"}
+    hub.status = 401
+    assert ask(capsys, url(hub), home)["msg"] == f"Hugging Face does not accept the token ({home}/token)"
+    hub.asked.clear()
+    ask(capsys, url(hub), home, token="hf_x")
+    assert {token for _, token in hub.asked} == {"Bearer hf_x"}
+
+
 def test_m08_a_hub_that_does_not_answer_is_a_fault(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     answer = ask(capsys, "http://127.0.0.1:9", home)
     assert answer["fault"].startswith("no answer from http://127.0.0.1:9: ")

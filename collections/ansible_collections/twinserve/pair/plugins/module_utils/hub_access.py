@@ -102,12 +102,12 @@ def address(endpoint: str | None, repo: str, revision: str) -> str:
     return f"{(endpoint or PUBLIC).rstrip('/')}/{repo}/resolve/{revision}/{_FILE}"
 
 
-def verdict(status: int, code: str, repo: str, revision: str, with_token: bool) -> str:
-    """What stands in the way, in a sentence; empty when nothing does."""
+def verdict(status: int, code: str, repo: str, revision: str, token: str) -> str:
+    """What stands in the way, in a sentence; empty when nothing does. `token` is where it is from, if any."""
     if code == "RepoNotFound" or (status == 404 and code in ("RepoNotFound", "RevisionNotFound", "")):
         return f"no {repo} at revision {revision} (or it is private, and not for the account of hf_token)"
-    if status == 401 and with_token:
-        return "Hugging Face does not accept the token (hf_token)"
+    if status == 401 and token:
+        return f"Hugging Face does not accept the token ({token})"
     if status == 401:
         return f"{repo} needs a token: set hf_token"
     if status == 403:

@@ -41,7 +41,7 @@ options:
     description: The hub's address; the public one when it is not given.
     type: str
   token:
-    description: Token for gated repositories.
+    description: Token for gated repositories; without it the login that lies in the cache root, as the client does.
     type: str
   proxies:
     description: Proxy variables, C(https_proxy) and such.
@@ -78,6 +78,7 @@ fault:
 """
 
 import json
+from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -124,7 +125,10 @@ class _Asking:
     def __init__(self, given: dict[str, Any], keeps: bool) -> None:
         self._keeps = keeps
         self._home, self._always, self._bundle = given["hf_home"], given["always"], given["bundle"]
-        self._endpoint, self._token = given["endpoint"], given["token"] or ""
+        self._endpoint, login = given["endpoint"], Path(given["hf_home"], "token")
+        self._token, self._whose = given["token"] or "", "hf_token"
+        if not self._token and login.is_file():
+            self._token, self._whose = login.read_text().strip(), str(login)
         self._proxies = {name: str(value or "") for name, value in given["proxies"].items()}
         self.lists: dict[str, dict[str, int]] = {}
         self.silent: list[str] = []
@@ -146,7 +150,7 @@ class _Asking:
         try:
             url = hub_access.address(self._endpoint, repo, revision)
             status, code = hub_access.ask(url, self._token, self._proxies)
-            verdict = hub_access.verdict(status, code, repo, revision, bool(self._token))
+            verdict = hub_access.verdict(status, code, repo, revision, self._whose if self._token else "")
             if verdict:
                 self.refused.append(verdict)
             elif not here:
