@@ -277,7 +277,7 @@ def test_the_list_for_a_worker_is_left_where_rsync_reads_it(
 ) -> None:
     snapshot = fill(home)
     assert not verify(capsys, home, list_for="spark-b")["failed"]
-    listed = Path(model_transfer.list_file(REPO, "spark-b")).read_text()
+    listed = Path(model_transfer.list_file(REPO, REVISION, "spark-b")).read_text()
     assert listed.splitlines() == hf_cache.transfer_list(snapshot)
 
 

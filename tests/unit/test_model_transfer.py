@@ -67,7 +67,7 @@ def test_m16_the_users_own_program_downloads() -> None:
 
 def test_m16_without_it_the_images_program_does_as_that_user() -> None:
     argv = download_argv(node(), MODEL, IMAGE)
-    name = "twinserve-download-o-model-aaaaaaaaaaaa"
+    name = "twinserve-download-o-model"
     assert argv[:6] == ["docker", "run", "--rm", "--init", "--name", name]
     assert argv[6:10] == ["--network", "host", "--user", "1000:1001"]
     assert argv[argv.index("-v") + 1] == "/home/bob/.cache/huggingface:/home/bob/.cache/huggingface"
@@ -189,7 +189,12 @@ def test_m13_the_download_uses_the_nodes_own_cache() -> None:
     assert download_env(node(), {"hf_endpoint": "http://hub"}, "")["HF_ENDPOINT"] == "http://hub"
 
 
-def test_each_worker_and_repository_has_its_own_list() -> None:
-    lists = {model_transfer.list_file(repo, host) for repo in ("o/a", "o/b") for host in ("x", "y")}
-    assert len(lists) == 4
+def test_each_worker_and_snapshot_has_its_own_list() -> None:
+    lists = {
+        model_transfer.list_file(repo, revision, host)
+        for repo in ("o/a", "o/b")
+        for revision in ("1", "2")
+        for host in ("x", "y")
+    }
+    assert len(lists) == 8
     assert all("/" not in path.removeprefix(model_transfer.LISTS + "/") for path in lists)

@@ -39,9 +39,14 @@ class SnapshotState:
     others: list[str] = field(default_factory=list)
 
 
+def folder_name(repo: str) -> str:
+    """A repository's folder in the cache: `models--org--name`."""
+    return "models--" + repo.replace("/", "--")
+
+
 def repo_folder(hf_home: str, repo: str) -> Path:
-    """`hub/models--org--name` below the cache root."""
-    return Path(hf_home, "hub", "models--" + repo.replace("/", "--"))
+    """The same below the cache root."""
+    return Path(hf_home, "hub", folder_name(repo))
 
 
 def snapshot_folder(hf_home: str, repo: str, revision: str) -> Path:

@@ -10,6 +10,7 @@ from string import Template
 from typing import Any
 
 from .conditions import Facts, holds
+from .hf_cache import folder_name
 
 LISTS = "/run/twinserve/copy"
 _PROGRAM = ("/usr/bin/python3", "-P", "-m", "twinserve.weights")
@@ -20,14 +21,9 @@ _QUIET = {
 }
 
 
-def folder_name(repo: str) -> str:
-    """A repository's folder in the cache."""
-    return "models--" + repo.replace("/", "--")
-
-
-def list_file(repo: str, host: str) -> str:
+def list_file(repo: str, revision: str, host: str) -> str:
     """Where the head notes which files `host` shall get."""
-    return f"{LISTS}/{host}--{folder_name(repo)}"
+    return f"{LISTS}/{host}--{folder_name(repo)}@{revision}"
 
 
 def wanted(settings: Mapping[str, Any], release: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -117,8 +113,8 @@ def download_argv(
 
 
 def container_name(snapshot: Mapping[str, str]) -> str:
-    """What the download's container is called, so that there is one a repository and revision."""
-    return f"twinserve-download-{snapshot['repo'].replace('/', '-')}-{snapshot['revision'][:12]}"
+    """What the download's container is called, so that there is one a repository."""
+    return f"twinserve-download-{snapshot['repo'].replace('/', '-')}"
 
 
 def fetch_argv(

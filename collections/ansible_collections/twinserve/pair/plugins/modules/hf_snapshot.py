@@ -132,7 +132,7 @@ def main() -> None:
         noted.parent.mkdir(parents=True, exist_ok=True)
         noted.write_text(text)
     if given["list_for"] and not module.check_mode:
-        _note_list(snapshot, list_file(repo, given["list_for"]))
+        _note_list(snapshot, list_file(repo, revision, given["list_for"]))
     module.exit_json(changed=changed, manifest=manifest, size=sum(manifest["files"].values()))
 
 
