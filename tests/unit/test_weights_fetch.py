@@ -141,6 +141,25 @@ def test_a_client_that_fails_has_said_why(home: Path, run: Fetch) -> None:
     assert run("exit 4") == (4, ["no output"])
 
 
+@pytest.mark.parametrize("end", ["exit 0", "exit 4", "kill -TERM $PPID; sleep 5"])
+def test_what_is_secret_goes_when_the_job_ends(home: Path, tmp_path: Path, end: str) -> None:
+    partly(home, FIRST)
+    secret = tmp_path / "hf-token"
+    secret.write_text("hf_x")
+    program_path = Path(program.__file__).parents[1]
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/twinserve").symlink_to(program_path)
+    words = ["fetch", "--home", str(home), "--repo", REPO, "--revision", REVISION, "--secret", str(secret)]
+    client_line = f"test -s {secret} || touch {tmp_path}/lacked; {end}"
+    subprocess.run(
+        [sys.executable, "-m", "twinserve.weights", *words, "--", "sh", "-c", client_line],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "lib")},
+        check=False,
+    )
+    assert not secret.exists()
+    assert not (tmp_path / "lacked").exists()
+
+
 def test_m10_a_lock_that_nobody_holds_is_named(home: Path, run: Fetch) -> None:
     partly(home, FIRST)
     path = lock(home, FILES[FIRST])

@@ -196,6 +196,7 @@ class FilterModule:
             "download_meanings": model_transfer.download_meanings,
             "fetch_argv": model_transfer.fetch_argv,
             "verify_argv": model_transfer.verify_argv,
+            "secret_file": model_transfer.secret_file,
             "source_words": model_transfer.source_words,
             "copy_job": model_copy.copy_job,
             "rail_ways": model_copy.rail_ways,
