@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils import hf_cache, image_source, progress
+from ansible_collections.twinserve.pair.plugins.module_utils import (
+    hf_blobs,
+    hf_cache,
+    image_source,
+    page_cache,
+    progress,
+)
 from ansible_collections.twinserve.pair.plugins.module_utils.weights import __main__ as program
 from fake_programs import Programs
 from hub_cache import FILES, LARGE, REPO, REVISION, fill
@@ -73,6 +79,40 @@ def test_what_is_here_is_left_and_what_is_cut_off_is_begun_anew(
     after = {name: (snapshot / name).resolve().stat().st_ino for name in LARGE}
     assert (before[FIRST] == after[FIRST], before[SECOND] == after[SECOND]) == (True, False)
     assert hf_cache.lacking(str(home), REPO, REVISION) == ([], 4)
+
+
+def test_a_disk_that_breaks_leaves_no_fragment(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(home.parent / "disk")
+
+    def fail(_: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(page_cache, "settle", fail)
+    assert take(home, capsys) == (1, "[Errno 5] Input/output error")
+    assert not [path for path in home.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_m04_a_take_that_was_cut_off_is_counted(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shared: bool
+) -> None:
+    disk = home.parent / "disk"
+    fill(disk, shared=shared)
+    real, left = page_cache.settle, 3 + shared  # with the store's marker
+
+    def fail(path: Path) -> None:
+        nonlocal left
+        if (left := left - 1) == 0:
+            raise OSError(5, "Input/output error")
+        real(path)
+
+    monkeypatch.setattr(page_cache, "settle", fail)
+    assert take(home, capsys)[0] == 1
+    wanted = hf_blobs.by_etag(hf_cache.hub_list(str(disk), REPO, REVISION))
+    there = hf_cache.snapshot_state(str(home), REPO, REVISION).blobs
+    assert sum(etag in there for etag in wanted) == 2, "each by its own name"
 
 
 def test_what_comes_is_the_users(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
