@@ -125,7 +125,7 @@ def test_an_orphan_of_a_dead_supervisor_keeps_its_unit_until_the_start() -> None
         (False, False, ["the image", "o/m"]),
     ],
 )
-def test_what_is_missing_is_named(image: bool, complete: bool, missing: list[str]) -> None:
+def test_m18_what_is_missing_is_named(image: bool, complete: bool, missing: list[str]) -> None:
     snapshots = [{"repo": "o/m", "revision": "1"}]
     seen = {
         "hf": {"snapshots": {"o/m@1": {"complete": complete}}},
