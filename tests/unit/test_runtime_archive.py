@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import compileall
 import io
 import os
 import stat
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils import runtime_archive
 from ansible_collections.twinserve.pair.plugins.module_utils.runtime_archive import install, pack, prune
 from ansible_collections.twinserve.pair.plugins.modules import runtime
 from module_run import run_module
@@ -79,7 +79,7 @@ def test_another_controller_may_be_quicker(
         monkeypatch.undo()
         install(archive, version, root)
 
-    monkeypatch.setattr(runtime_archive.compileall, "compile_dir", meanwhile)
+    monkeypatch.setattr(compileall, "compile_dir", meanwhile)
     install(archive, version, root)
     assert sorted(path.name for path in root.iterdir()) == sorted(["current", version])
     assert (root / "current/twinserve/agent/verbs.py").is_file()
