@@ -37,9 +37,16 @@ def node(*images: dict[str, Any], one_platform: bool = False) -> dict[str, Any]:
     }
 
 
-def steps(*nodes: dict[str, Any], checking: bool = False, release: str = "v1.1", **raw: Any) -> list[str]:
+def steps(
+    *nodes: dict[str, Any],
+    checking: bool = False,
+    elsewhere: bool = False,
+    release: str = "v1.1",
+    **raw: Any,
+) -> list[str]:
     """The steps of each rank, in words."""
-    planned = image_source.steps(nodes, settings(release, **raw), PRODUCT.release(release), checking)
+    data = PRODUCT.release(release)
+    planned = image_source.steps(nodes, settings(release, **raw), data, checking, elsewhere)
     return [" ".join(name for name, wanted in one.items() if wanted) for one in planned]
 
 
@@ -71,7 +78,7 @@ MADE = node(image(BUILT))
     ("head", "worker", "raw", "wanted"),
     [
         (HAS, HAS, {}, ["", ""]),
-        (BARE, BARE, {}, ["pull build", "pull"]),
+        (BARE, BARE, {}, ["pull", "pull"]),
         (BARE, BARE, {"image_source": "pull"}, ["pull", "pull"]),
         (HAS, BARE, {}, ["", "pull stream"]),
         (HAS, BARE, {"image_source": "pull"}, ["", "pull stream"]),
@@ -108,8 +115,29 @@ def test_check_mode_foresees_what_a_run_would_do(
     assert steps(head, worker, checking=True, **raw) == wanted
 
 
-def test_a_release_without_recipe_builds_nothing() -> None:
-    assert steps(BARE, BARE, release="v1.5") == ["pull", "pull"]
+OTHER_DIGEST = f"sha256:{'ab' * 32}"
+
+
+@pytest.mark.parametrize(
+    ("release", "raw", "planned"),
+    [
+        ("v1.1", {}, "pull build"),
+        ("v1.1", {"image": "registry.example/mirror"}, "pull build"),
+        ("v1.1", {"image_digest": OTHER_DIGEST}, "pull"),
+        ("v1.1", {"image_source": "pull"}, "pull"),
+        ("v1.5", {}, "pull"),
+    ],
+)
+def test_the_recipe_stands_in_for_the_releases_own_image_alone(
+    release: str, raw: dict[str, Any], planned: str
+) -> None:
+    """After a pull that another source mends."""
+    assert steps(BARE, BARE, elsewhere=True, release=release, **raw) == [planned, "pull"]
+    assert steps(BARE, BARE, release=release, **raw) == ["pull", "pull"]
+    stands = planned == "pull build"
+    assert (
+        image_source.wanted(settings(release, **raw), PRODUCT.release(release))["built"] is not None
+    ) is stands
 
 
 def test_ranks_name_the_image_as_their_node_has_it_and_restart_for_its_content_alone() -> None:
@@ -241,16 +269,60 @@ def test_c02_what_a_stream_says_when_it_fails_is_told_in_words(said: str, text: 
 )
 def test_c06_an_old_login_is_named_and_nothing_is_built_instead(said: str) -> None:
     with_login: dict[str, Any] = {"docker": {"logins": ["https://ghcr.io"]}}
-    assert told(said, image_stream.pull_meanings(with_login, "ghcr.io/x/y", "the head")) == (
-        'ghcr.io refused a stored login on the head; run "docker logout ghcr.io" there, '
-        "or set image_source: build"
+    refused = 'ghcr.io refused a stored login on the head; run "sudo docker logout ghcr.io" there'
+    assert told(said, image_stream.pull_meanings(with_login, wanted(), "the head")) == (
+        f"{refused}, or set image_source: build"
     )
+    own = wanted(image_digest=OTHER_DIGEST)
+    assert told(said, image_stream.pull_meanings(with_login, own, "the head")) == refused, "no recipe"
     without: dict[str, Any] = {"docker": {"logins": ["nvcr.io"]}}
-    assert told(said, image_stream.pull_meanings(without, "ghcr.io/x/y", "the head")) == (
-        "ghcr.io does not give out ghcr.io/x/y without a login; run docker login ghcr.io there as root"
+    assert told(said, image_stream.pull_meanings(without, wanted(), "the head")) == (
+        f"ghcr.io does not give out {PINNED.partition('@')[0]} without a login; "
+        "run sudo docker login ghcr.io there"
     )
-    for other in ("manifest unknown", "open /var/lib/docker/x: permission denied"):
-        assert told(other, image_stream.pull_meanings(with_login, "ghcr.io/x/y", "the head")) == ""
+    assert told(said, image_stream.elsewhere_meanings(wanted())) == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("Error response from daemon: manifest unknown", "ghcr.io has no "),
+        (
+            "manifest for ghcr.io/x/y@sha256:1 not found: manifest unknown: manifest unknown",
+            "ghcr.io has no ",
+        ),
+        (
+            'failed to resolve reference "ghcr.io/x/y@sha256:1": ghcr.io/x/y@sha256:1: not found',
+            "ghcr.io has no ",
+        ),
+        ('Get "https://ghcr.io/v2/": dial tcp: lookup ghcr.io: no such host', "ghcr.io cannot be reached"),
+        ("dial tcp 192.0.2.1:443: connect: connection refused", "ghcr.io cannot be reached"),
+        ('Get "https://ghcr.io/v2/": net/http: TLS handshake timeout', "ghcr.io cannot be reached"),
+    ],
+)
+def test_what_another_source_mends_is_known_by_what_the_pull_said(said: str, text: str) -> None:
+    meanings = image_stream.pull_meanings({}, wanted(), "the head")
+    found = told(said, meanings)
+    assert found.startswith(text) and found in image_stream.elsewhere_meanings(wanted()).values()
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (
+            "write /var/lib/docker/tmp/GetImageBlob1: no space left on device",
+            "the image store of the head is full (no space left on device)",
+        ),
+        ("read tcp 192.0.2.1:443: connection reset by peer", ""),
+        ("unexpected EOF", ""),
+        ("Cannot connect to the Docker daemon: dial unix: connect: connection refused", ""),
+        ("open /var/lib/docker/x: permission denied", ""),
+        ("invalid reference format", ""),
+    ],
+)
+def test_any_other_failure_of_a_pull_is_the_runs(said: str, text: str) -> None:
+    assert told(said, image_stream.pull_meanings({}, wanted(), "the head")) == text
+    assert told(said, image_stream.elsewhere_meanings(wanted())) == ""
 
 
 @pytest.mark.parametrize(

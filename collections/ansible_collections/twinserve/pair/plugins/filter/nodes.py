@@ -174,6 +174,7 @@ class FilterModule:
             "stream_argv": image_stream.stream_argv,
             "stream_meanings": image_stream.stream_meanings,
             "pull_meanings": image_stream.pull_meanings,
+            "elsewhere_meanings": image_stream.elsewhere_meanings,
             "image_clones": image_recipe.clones,
             "image_files": image_recipe.files,
             "image_patches": image_recipe.patches,

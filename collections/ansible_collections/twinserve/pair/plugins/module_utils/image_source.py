@@ -41,10 +41,14 @@ def wanted(settings: Mapping[str, Any], release: Mapping[str, Any]) -> dict[str,
     """What is looked for and made: `names` by which a node may have the image, the best first.
 
     `pinned` is pulled, `streamed` is its name after it came from the head; `built` is the name of what the
-    recipe makes. None where `image_source` does not allow it.
+    recipe makes. None where `image_source` does not allow it: with `auto` the recipe stands in for the
+    release's own image only, never for another that somebody pinned.
     """
-    recipe = None if settings["image_source"] == "pull" else resolved(settings, release)
     pulls = settings["image_source"] != "build"
+    builds = settings["image_source"] == "build" or (
+        settings["image_source"] == "auto" and _own(settings, release)
+    )
+    recipe = resolved(settings, release) if builds else None
     found = {
         "pinned": pinned(settings) if pulls else None,
         "streamed": own_name(release["engine"], settings["image_digest"]) if pulls else None,
@@ -73,7 +77,7 @@ def kernel_label(
     built = wanted(settings, release)["built"]
     if built and (_is(image, built) or settings["image_source"] == "build"):
         return str(built).rpartition(":")[2]
-    if settings["image_digest"] == release["defaults"]["image_digest"] and release.get("image_label"):
+    if _own(settings, release) and release.get("image_label"):
         return str(release["image_label"])
     return str(settings["image_digest"]).removeprefix("sha256:")[:12]
 
@@ -83,17 +87,18 @@ def steps(
     settings: Mapping[str, Any],
     release: Mapping[str, Any],
     checking: bool = False,
+    elsewhere: bool = False,
 ) -> list[dict[str, bool]]:
     """What to do on each node now, by rank: `pull`, `build` (on the head), `stream` (to a worker).
 
-    Asked again after each step. In check mode (`checking`) nothing was done before, and pulls are taken to
-    succeed.
+    Asked again after each step. `elsewhere`: its pull failed in a way that another source mends. In check
+    mode (`checking`) nothing was done before, and pulls are taken to succeed.
     """
     if settings["prepare"] == "never":
         return [{"pull": False, "build": False, "stream": False} for _ in nodes]
     source, head, built = settings["image_source"], nodes[0].get("image"), wanted(settings, release)["built"]
     build = source == "build" and (settings["rebuild"] or not head)
-    build = build or (source == "auto" and built and not head and not checking)
+    build = build or (source == "auto" and built and not head and elsewhere)
     planned = []
     for rank, (node, same) in enumerate(zip(nodes, matching(nodes), strict=True)):
         # What the head built is in no registry.
@@ -112,11 +117,16 @@ def steps(
 
 def load_argv(node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]) -> list[str]:
     """Load the bundle's image and give it our name, if it is the release's: by its label and architecture."""
-    names, own = wanted(settings, release), settings["image_digest"] == release["defaults"]["image_digest"]
+    names = wanted(settings, release)
     label = str(names["patches_label"] or "")
-    patches = str(release.get("image_label") or "") if label and own else ""
+    patches = str(release.get("image_label") or "") if label and _own(settings, release) else ""
     tar = f"{settings['bundle']}/image.tar"
     return ["bash", "-c", _LOAD, "load", tar, str(names["streamed"]), node["architecture"], label, patches]
+
+
+def _own(settings: Mapping[str, Any], release: Mapping[str, Any]) -> bool:
+    """Whether it is the release's image, from wherever: its digest says so."""
+    return bool(settings["image_digest"] == release["defaults"]["image_digest"])
 
 
 def _is(image: Mapping[str, Any] | None, name: str | None) -> bool:

@@ -18,6 +18,12 @@ from .ssh_wire import CONTROL_USER
 _CIPHER = "aes128-gcm@openssh.com"
 # A registry's, not that of a file.
 _DENIED = r"(?<![Pp]ermission )denied|unauthorized|authentication required|403 Forbidden"
+# What another source mends. A pull that broke off is none of these: the next run goes on with it.
+_ABSENT = (
+    r"manifest unknown|name unknown|manifest for \S+ not found|failed to resolve reference .*: not found"
+)
+_UNREACHED = r"dial tcp|TLS handshake timeout|while awaiting headers|while waiting for connection"
+_FULL = r"no space left on device"
 _MAY_NOT = r"sudo: .*(password is required|not allowed)"
 # The name travels with the image; dd shows how much went through, once a second.
 _PIPE = (
@@ -48,24 +54,31 @@ def stream_meanings(worker: str, address: str, reference: str) -> dict[str, str]
     return {
         REFUSED.pattern: f"{not_trusted(CONTROL_USER, address)}; {CURE}",
         _MAY_NOT: f"{worker} does not let its image key load images; {CURE}",
-        r"no space left on device": f"the image store of {worker} is full (no space left on device)",
+        _FULL: f"the image store of {worker} is full (no space left on device)",
         r"content digest \S+ not found|blobs/sha256/\w+: no such file": (
             f"docker load on {worker} failed (missing blob): {pull}"
         ),
     }
 
 
-def pull_meanings(node: Mapping[str, Any], image: str, where: str) -> dict[str, str]:
-    """What a refused pull means: with a login stored, the registry refuses that, not the image (C-06)."""
+def pull_meanings(node: Mapping[str, Any], wanted: Mapping[str, Any], where: str) -> dict[str, str]:
+    """What a pull that failed is known to mean. A registry refuses a stored login, not the image (C-06)."""
+    image = str(wanted["pinned"]).partition("@")[0]
     registry = registry_of(image)
     logins = (node.get("docker") or {}).get("logins") or []
-    text = f"{registry} does not give out {image} without a login; run docker login {registry} there as root"
+    text = f"{registry} does not give out {image} without a login; run sudo docker login {registry} there"
     if any(registry in login for login in logins):
-        text = (
-            f'{registry} refused a stored login on {where}; run "docker logout {registry}" there, '
-            "or set image_source: build"
-        )
-    return {_DENIED: text}
+        text = f'{registry} refused a stored login on {where}; run "sudo docker logout {registry}" there'
+        text += ", or set image_source: build" if wanted["recipe"] else ""
+    full = f"the image store of {where} is full (no space left on device)"
+    return {_FULL: full, _DENIED: text, **elsewhere_meanings(wanted)}
+
+
+def elsewhere_meanings(wanted: Mapping[str, Any]) -> dict[str, str]:
+    """Those of them that another source mends: a build on the head, the head's image on a worker."""
+    image, _, digest = str(wanted["pinned"]).partition("@")
+    registry = registry_of(image)
+    return {_ABSENT: f"{registry} has no {image} {digest}", _UNREACHED: f"{registry} cannot be reached"}
 
 
 def registry_of(image: str) -> str:
