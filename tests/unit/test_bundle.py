@@ -101,8 +101,8 @@ def test_nobody_pulls_when_there_is_a_bundle() -> None:
     nodes: list[dict[str, Any]] = [{"image": image, "images": [image]}, {"image": None, "images": []}]
     found = image_source.steps(nodes, SETTINGS, RELEASE)
     assert found == [
-        {"pull": False, "build": False, "stream": False},
-        {"pull": False, "build": False, "stream": True},
+        {"load": False, "pull": False, "build": False, "stream": False},
+        {"load": False, "pull": False, "build": False, "stream": True},
     ]
     without = image_source.steps(nodes, SETTINGS | {"bundle": None}, RELEASE)
     assert without[1]["pull"]

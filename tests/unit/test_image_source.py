@@ -89,6 +89,9 @@ MADE = node(image(BUILT))
         (MADE, BARE, {"image_source": "build"}, ["", "stream"]),
         (MADE, MADE, {"image_source": "build"}, ["", ""]),
         (MADE, MADE, {"image_source": "build", "rebuild": True}, ["build", ""]),
+        (BARE, BARE, {"bundle": "/mnt"}, ["load", ""]),
+        (BARE, BARE, {"bundle": "/mnt", "image_source": "build"}, ["build", ""]),
+        (HAS, BARE, {"bundle": "/mnt"}, ["", "stream"]),
         (BARE, BARE, {"prepare": "never"}, ["", ""]),
         (HAS, OTHER, {"prepare": "never"}, ["", ""]),
     ],
@@ -106,6 +109,9 @@ def test_each_step_is_taken_only_for_what_is_missing(
         (HAS, BARE, {}, ["", "pull"]),
         (HAS, OTHER, {}, ["", "stream"]),
         (BARE, BARE, {"image_source": "build"}, ["build", "stream"]),
+        (MADE, MADE, {"image_source": "build", "rebuild": True}, ["build", "stream"]),
+        (BARE, BARE, {"bundle": "/mnt"}, ["load", "stream"]),
+        (BARE, HAS, {"bundle": "/mnt"}, ["load", ""]),
         (HAS, HAS, {}, ["", ""]),
     ],
 )
@@ -241,6 +247,10 @@ def told(said: str, meanings: dict[str, str]) -> str:
         (
             "Error: write /x: no space left on device",
             "the image store of spark-b is full (no space left on device)",
+        ),
+        (
+            "Error: write /var/lib/docker/tmp/docker-export-12/x/layer.tar: no space left on device",
+            "the image store of the head is full (no space left on device)",
         ),
         (
             "twinserve@h: Permission denied (publickey).",

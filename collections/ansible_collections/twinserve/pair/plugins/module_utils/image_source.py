@@ -89,29 +89,28 @@ def steps(
     checking: bool = False,
     elsewhere: bool = False,
 ) -> list[dict[str, bool]]:
-    """What to do on each node now, by rank: `pull`, `build` (on the head), `stream` (to a worker).
+    """What to do on each node now, by rank: `load` and `build` (on the head), `pull`, `stream` (to a worker).
 
     Asked again after each step. `elsewhere`: its pull failed in a way that another source mends. In check
     mode (`checking`) nothing was done before, and pulls are taken to succeed.
     """
     if settings["prepare"] == "never":
-        return [{"pull": False, "build": False, "stream": False} for _ in nodes]
+        return [{"load": False, "pull": False, "build": False, "stream": False} for _ in nodes]
     source, head, built = settings["image_source"], nodes[0].get("image"), wanted(settings, release)["built"]
-    build = source == "build" and (settings["rebuild"] or not head)
-    build = build or (source == "auto" and built and not head and elsewhere)
+    # What comes from a bundle comes without network: to the head from the tar, to workers from the head.
+    bundle = source != "build" and bool(settings.get("bundle"))
+    load = bundle and not head
+    build = source == "build" and bool(settings["rebuild"] or not head)
+    build = build or (source == "auto" and bool(built) and not head and elsewhere)
     planned = []
     for rank, (node, same) in enumerate(zip(nodes, matching(nodes), strict=True)):
+        bare = not node.get("image")
         # What the head built is in no registry.
-        # What comes from a bundle comes without network: to the head from the tar, to workers from the head.
-        pull = (
-            source != "build"
-            and not settings.get("bundle")
-            and not node.get("image")
-            and not (rank > 0 and _is(head, built))
-        )
-        to_come = bool(head) or (checking and bool(build))
-        stream = rank > 0 and not same and to_come and not (checking and pull)
-        planned.append({"pull": pull, "build": bool(build) and rank == 0, "stream": stream})
+        pull = source != "build" and not bundle and bare and not (rank > 0 and _is(head, built))
+        foreseen = checking and (build or (load and bare))
+        stream = rank > 0 and (foreseen or (bool(head) and not same)) and not (checking and pull)
+        first = rank == 0
+        planned.append({"load": load and first, "pull": pull, "build": build and first, "stream": stream})
     return planned
 
 

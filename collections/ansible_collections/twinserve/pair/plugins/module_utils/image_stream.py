@@ -1,7 +1,7 @@
 """How an image comes to a node: pulled from a registry, or streamed from the head over a rail. Pure.
 
-The stream is one pipe, `docker save | ssh docker load`: nothing is written in between, since a file of 25 GB
-fills a small /tmp. Either end's failure is the job's.
+The stream is one pipe, `docker save | ssh docker load`: we write nothing in between, a file of 25 GB fills
+a small /tmp. Docker's own store does, at both ends, below its own folder. Either end's failure is the job's.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ def stream_meanings(worker: str, address: str, reference: str) -> dict[str, str]
     return {
         REFUSED.pattern: f"{not_trusted(CONTROL_USER, address)}; {CURE}",
         _MAY_NOT: f"{worker} does not let its image key load images; {CURE}",
+        rf"docker-export-.*{_FULL}": f"the image store of the head is full ({_FULL})",
         _FULL: f"the image store of {worker} is full (no space left on device)",
         r"content digest \S+ not found|blobs/sha256/\w+: no such file": (
             f"docker load on {worker} failed (missing blob): {pull}"
