@@ -28,6 +28,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     status_text,
 )
 from ansible_collections.twinserve.pair.plugins.module_utils.gids import find_v2
+from ansible_collections.twinserve.pair.plugins.module_utils.shell import last_line
 from ansible_collections.twinserve.pair.plugins.module_utils.sysfs import Device
 
 
@@ -164,6 +165,7 @@ class FilterModule:
             "node_warnings": node_faults.warnings,
             "ssh_wire": plan_wire,
             "ssh_logins": ssh_wire.logins,
+            "last_line": last_line,
             "image_faults": images.image_faults,
             "gpu_choice": gpu_choice.chosen,
             "rank_images": images.matching,
