@@ -12,20 +12,6 @@ from typing import Any
 from .image_recipe import fingerprint, resolved
 from .images import matching
 
-# A tar has no digest of a registry: it gets our name when its label and architecture are the release's.
-_LOAD = """set -euo pipefail
-said=$(docker load --input "$1")
-loaded=$(sed -n 's/^Loaded image\\( ID\\)\\{0,1\\}: //p' <<< "$said" | head -n 1)
-test -n "$loaded" || { echo "$1 brings no image: $said"; exit 1; }
-found=$(docker image inspect --format '{{.Architecture}}' "$loaded")
-test "$found" = "$3" || { echo "$1 is an image for $found, this machine is $3"; exit 1; }
-if test -n "$5"; then
-    found=$(docker image inspect --format "{{index .Config.Labels \\"$4\\"}}" "$loaded")
-    test "$found" = "$5" || { echo "$1 has $4 $found, the release has $5"; exit 1; }
-fi
-docker tag "$loaded" "$2"
-"""
-
 
 def pinned(settings: Mapping[str, Any]) -> str:
     """The image by its digest, as it is pulled."""
@@ -46,7 +32,7 @@ def wanted(settings: Mapping[str, Any], release: Mapping[str, Any]) -> dict[str,
     """
     pulls = settings["image_source"] != "build"
     builds = settings["image_source"] == "build" or (
-        settings["image_source"] == "auto" and _own(settings, release)
+        settings["image_source"] == "auto" and is_own(settings, release)
     )
     recipe = resolved(settings, release) if builds else None
     found = {
@@ -77,7 +63,7 @@ def kernel_label(
     built = wanted(settings, release)["built"]
     if built and (_is(image, built) or settings["image_source"] == "build"):
         return str(built).rpartition(":")[2]
-    if _own(settings, release) and release.get("image_label"):
+    if is_own(settings, release) and release.get("image_label"):
         return str(release["image_label"])
     return str(settings["image_digest"]).removeprefix("sha256:")[:12]
 
@@ -114,16 +100,7 @@ def steps(
     return planned
 
 
-def load_argv(node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]) -> list[str]:
-    """Load the bundle's image and give it our name, if it is the release's: by its label and architecture."""
-    names = wanted(settings, release)
-    label = str(names["patches_label"] or "")
-    patches = str(release.get("image_label") or "") if label and _own(settings, release) else ""
-    tar = f"{settings['bundle']}/image.tar"
-    return ["bash", "-c", _LOAD, "load", tar, str(names["streamed"]), node["architecture"], label, patches]
-
-
-def _own(settings: Mapping[str, Any], release: Mapping[str, Any]) -> bool:
+def is_own(settings: Mapping[str, Any], release: Mapping[str, Any]) -> bool:
     """Whether it is the release's image, from wherever: its digest says so."""
     return bool(settings["image_digest"] == release["defaults"]["image_digest"])
 
