@@ -150,6 +150,27 @@ def test_c04_layers_are_where_the_store_in_use_puts_them(info: dict[str, Any], s
 
 
 @pytest.mark.parametrize(
+    ("config", "address", "path"),
+    [
+        (None, "/run/containerd/containerd.sock", "/var/lib/containerd"),
+        ("version = 3\nroot = '/data/containerd'\n", "/run/containerd/containerd.sock", "/data/containerd"),
+        ('root = "/data/c"\n[plugins]\n', None, "/data/c"),
+        ('#root = "/old"\n[plugins]\n  root = "/plugin"\n', None, "/var/lib/containerd"),
+        ("root = '/data/containerd'\n", "/var/run/docker/containerd/containerd.sock", "/d/containerd/daemon"),
+    ],
+)
+def test_c04_containerd_may_keep_layers_elsewhere(
+    tmp_path: Path, config: str | None, address: str | None, path: str
+) -> None:
+    file = tmp_path / "config.toml"
+    if config is not None:
+        file.write_text(config)
+    info = {"DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]], "DockerRootDir": "/d"}
+    info |= {"Containerd": {"Address": address}} if address else {}
+    assert parse_docker_info(info, file).store_path == path
+
+
+@pytest.mark.parametrize(
     ("server", "client", "able"),
     [
         ("28.0.0", "28.0.0", True),
