@@ -63,7 +63,7 @@ def test_c01_content_is_layers_and_configuration_and_not_the_id(changes: dict[st
 def node(**changes: Any) -> dict[str, Any]:
     """A node that has one image, by the name `engine:v1`."""
     image = parse_image("engine:v1", inspected(**changes)).as_dict()
-    return {"image": image, "images": [image]}
+    return {"image": image, "images": [image], "architecture": "arm64"}
 
 
 def faults(*nodes: dict[str, Any], to_come: bool = False) -> list[str]:
@@ -103,6 +103,12 @@ def test_c20_an_older_image_behind_the_name_is_told_with_what_is_in_it(
     assert faults(head, worker) == [f"{said}; run with -e prepare=auto to replace it"]
     assert faults(head, worker, to_come=True) == [], "a run would replace it"
     assert matching([head, worker])[1] is None
+
+
+def test_an_image_for_other_machines_is_told_before_anything_runs_from_it() -> None:
+    said = "is arm64, engine:v1 is an image for amd64: set image and image_digest to one for arm64"
+    nodes = [node(Architecture="amd64"), node(Architecture="amd64")]
+    assert faults(*nodes) == [f"spark-a {said}", f"spark-b {said}"]
 
 
 def test_a_worker_runs_what_is_the_heads_by_whatever_name() -> None:

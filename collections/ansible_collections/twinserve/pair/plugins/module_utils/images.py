@@ -156,7 +156,7 @@ def image_faults(
     label: str,
     to_come: bool,
 ) -> list[str]:
-    """Nodes without the image, and nodes whose image has other content than the head's (C-20).
+    """Nodes without the image, with one for other machines, or with other content than the head's (C-20).
 
     `label` names the image's label that tells which patches are in it. `to_come`: in check mode, what is not
     there yet, or not the right one, is no fault.
@@ -169,7 +169,12 @@ def image_faults(
         image = node.get("image")
         if not image:
             faults.append(f"{name} does not have {reference}: run with -e prepare=auto")
-        elif image and head and not same:
+        elif image["architecture"] != node["architecture"]:
+            faults.append(
+                f"{name} is {node['architecture']}, {image['reference']} is an image for "
+                f"{image['architecture']}: set image and image_digest to one for {node['architecture']}"
+            )
+        elif head and not same:
             faults.append(_differs(name, image, names[0], head, label))
     return faults
 
