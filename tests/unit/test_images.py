@@ -171,8 +171,8 @@ def test_c04_containerd_may_keep_layers_elsewhere(
     file = tmp_path / "config.toml"
     if config is not None:
         file.write_text(config)
-    info = {"DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]], "DockerRootDir": "/d"}
-    info |= {"Containerd": {"Address": address}} if address else {}
+    info: dict[str, Any] = {"DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]]}
+    info |= {"DockerRootDir": "/d", "Containerd": {"Address": address} if address else None}
     assert parse_docker_info(info, file).store_path == path
 
 

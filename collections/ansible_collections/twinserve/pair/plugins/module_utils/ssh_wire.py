@@ -18,8 +18,9 @@ CONTROL_COMMAND = "/usr/local/sbin/twinserve-control"
 CONTROL_USER = "twinserve"
 CONTROL_HOME = "/var/lib/twinserve"
 NAMES = ("control", "copy", "image")
-# The third key streams an image into the worker's Docker: its user needs root for exactly that.
-IMAGE_COMMAND = "sudo -n /usr/bin/docker load"
+# The third key streams an image into the worker's Docker: its user needs root for exactly that. Whoever asks
+# for a command, as the proof of the keys does, is only told whether it may.
+IMAGE_COMMAND = "sudo -n ${SSH_ORIGINAL_COMMAND:+-l} /usr/bin/docker load"
 IMAGE_SUDOERS = {
     "path": "/etc/sudoers.d/twinserve-image",
     "content": (
