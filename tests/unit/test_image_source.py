@@ -24,7 +24,8 @@ def names(release: str = "v1.1", **raw: Any) -> list[str]:
 
 
 def image(reference: str = PINNED, content: str = "1") -> dict[str, Any]:
-    return {"reference": reference, "content": f"sha256:{content}", "architecture": "arm64", "labels": {}}
+    found = {"reference": reference, "content": f"sha256:{content}", "architecture": "arm64", "labels": {}}
+    return {**found, "size": 25_000}
 
 
 def node(*images: dict[str, Any], one_platform: bool = False) -> dict[str, Any]:
@@ -156,7 +157,7 @@ def test_c03_the_image_goes_from_docker_to_docker_with_nothing_written_in_betwee
     assert ">" not in script and "/tmp" not in script
     assert script.split("; ", 1)[1].split(" | ")[:2] == [
         f"docker tag {PINNED} {STREAMED} && docker save {STREAMED}",
-        "dd bs=1M iflag=fullblock status=progress",
+        "/usr/bin/python3 -P -m twinserve.piped 25000",
     ]
     ssh = shlex.split(script.rpartition(" | ")[2])
     assert ssh[-1] == "twinserve@198.51.100.2", "what is run there is up to the key"
@@ -184,6 +185,8 @@ def test_c03_the_failure_of_either_end_is_the_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: int, load: int
 ) -> None:
     programs = Programs(tmp_path, monkeypatch, "docker", "ssh")
+    (tmp_path / "twinserve").symlink_to(Path(image_stream.__file__).parent)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     argv = image_stream.stream_argv(HAS, wanted(), "198.51.100.2")
     assert subprocess.run(argv, capture_output=True, check=False).returncode == 0
     for program, code in (("docker_save", save), ("ssh", load)):

@@ -19,16 +19,16 @@ _CIPHER = "aes128-gcm@openssh.com"
 # A registry's, not that of a file.
 _DENIED = r"(?<![Pp]ermission )denied|unauthorized|authentication required|403 Forbidden"
 _MAY_NOT = r"sudo: .*(password is required|not allowed)"
-# The name travels with the image; dd shows how much went through, once a second.
-_PIPE = (
-    "set -o pipefail; {tag}docker save {platform}{name} | dd bs=1M iflag=fullblock status=progress | {ssh}"
-)
+# The name travels with the image; the program in the middle notes how much went through.
+_COUNT = "/usr/bin/python3 -P -m twinserve.piped {size}"
+_PIPE = f"set -o pipefail; {{tag}}docker save {{platform}}{{name}} | {_COUNT} | {{ssh}}"
 
 
 def stream_argv(head: Mapping[str, Any], wanted: Mapping[str, Any], address: str) -> list[str]:
     """The pipe from the head to the worker at `address`; what it runs there is its key's affair."""
     # In check mode the head may be about to build it.
-    image = head["image"] or {"reference": wanted["names"][0], "architecture": head["architecture"]}
+    about_to_come = {"reference": wanted["names"][0], "architecture": head["architecture"], "size": 0}
+    image = head["image"] or about_to_come
     name = travelling_name(image["reference"], wanted)
     tag = f"docker tag {shlex.quote(image['reference'])} {shlex.quote(name)} && "
     platform = f"--platform linux/{image['architecture']} " if head["docker"]["one_platform"] else ""
@@ -37,6 +37,7 @@ def stream_argv(head: Mapping[str, Any], wanted: Mapping[str, Any], address: str
         tag=tag if name != image["reference"] else "",
         platform=platform,
         name=shlex.quote(name),
+        size=image["size"],
         ssh=shlex.join([*ssh, f"{CONTROL_USER}@{address}"]),
     )
     return ["bash", "-c", script]
