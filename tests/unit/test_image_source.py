@@ -160,7 +160,7 @@ def test_c03_the_image_goes_from_docker_to_docker_with_nothing_written_in_betwee
         "/usr/bin/python3 -P -m twinserve.piped 25000",
     ]
     ssh = shlex.split(script.rpartition(" | ")[2])
-    assert ssh[-1] == "twinserve@198.51.100.2", "what is run there is up to the key"
+    assert ssh[1] == "-T" and ssh[-1] == "twinserve@198.51.100.2", "what is run there is up to the key"
     assert "IdentityFile=/etc/twinserve/keys/image" in ssh and "StrictHostKeyChecking=yes" in ssh
 
 
@@ -196,6 +196,40 @@ def test_c03_the_failure_of_either_end_is_the_jobs(
     assert programs.calls[0] == f"docker tag {PINNED} {STREAMED}"
 
 
+@pytest.mark.parametrize(
+    ("stores", "free", "said"),
+    [
+        (("overlay2", "overlay2"), (26.0, 51.0), []),
+        (("containerd", "overlay2"), (1.0, 51.0), []),
+        (
+            ("overlay2", "containerd"),
+            (24.0, 49.0),
+            [
+                "spark-a: image store /var/lib/docker has 24.0 GB free, 25.0 GB needed to bring the "
+                "head's image to the worker (docker save writes it there first)",
+                "spark-b: image store /var/lib/containerd has 49.0 GB free, 50.0 GB needed to bring the "
+                "head's image to the worker (docker load keeps what came beside what it makes of it)",
+            ],
+        ),
+    ],
+)
+def test_c04_a_stream_needs_room_for_what_docker_writes_meanwhile(
+    stores: tuple[str, str], free: tuple[float, float], said: list[str]
+) -> None:
+    paths = {"overlay2": "/var/lib/docker", "containerd": "/var/lib/containerd"}
+    nodes = [
+        {
+            "image": {"size": 25_000_000_000},
+            "docker": {"store": store},
+            "disk": {"images": {"path": paths[store], "free_gb": room}},
+        }
+        for store, room in zip(stores, free, strict=True)
+    ]
+    assert image_stream.room_faults(nodes, ["spark-a", "spark-b"]) == said
+    unbuilt = [{**nodes[0], "image": None}, nodes[1]]
+    assert image_stream.room_faults(unbuilt, ["spark-a", "spark-b"]) == []
+
+
 def told(said: str, meanings: dict[str, str]) -> str:
     return meaning(JobState("failed", 1, 0, "", 0, said.splitlines()), meanings)
 
@@ -218,6 +252,10 @@ def told(said: str, meanings: dict[str, str]) -> str:
             "the image store of spark-b is full (no space left on device)",
         ),
         (
+            "write /var/lib/docker/tmp/docker-export-12/layer.tar: no space left on device",
+            "the image store of the head is full (no space left on device)",
+        ),
+        (
             "twinserve@h: Permission denied (publickey).",
             "head cannot ssh to the worker at 198.51.100.2 as twinserve: authorise its key and host key; "
             "run ansible-playbook playbooks/fabric.yml",
@@ -225,6 +263,22 @@ def told(said: str, meanings: dict[str, str]) -> str:
         (
             "sudo: a password is required",
             "spark-b does not let its image key load images; run ansible-playbook playbooks/fabric.yml",
+        ),
+        (
+            'error during connect: Post "http://%2Fvar%2Frun%2Fdocker.sock/v1.45/images/load?quiet=1": EOF',
+            "docker of spark-b went away meanwhile (systemctl status docker); run again",
+        ),
+        (
+            'error during connect: Get "http://%2Fvar%2Frun%2Fdocker.sock/v1.45/images/get?names=x": EOF',
+            "docker of the head went away meanwhile (systemctl status docker); run again",
+        ),
+        (
+            "Timeout, server 198.51.100.2 not responding.",
+            "the connection to spark-b at 198.51.100.2 broke off; run again",
+        ),
+        (
+            "Connection to 198.51.100.2 closed by remote host.",
+            "the connection to spark-b at 198.51.100.2 broke off; run again",
         ),
         ("Cannot connect to the Docker daemon", ""),
     ],
@@ -242,7 +296,7 @@ def test_c02_what_a_stream_says_when_it_fails_is_told_in_words(said: str, text: 
         "unauthorized: authentication required",
     ],
 )
-def test_c06_an_old_login_is_named_and_nothing_is_built_instead(said: str) -> None:
+def test_c06_an_old_login_or_a_break_is_named_and_nothing_is_built_instead(said: str) -> None:
     with_login: dict[str, Any] = {"docker": {"logins": ["https://ghcr.io"]}}
     assert told(said, image_stream.pull_meanings(with_login, "ghcr.io/x/y", "the head")) == (
         'ghcr.io refused a stored login on the head; run "docker logout ghcr.io" there, '
@@ -252,6 +306,12 @@ def test_c06_an_old_login_is_named_and_nothing_is_built_instead(said: str) -> No
     assert told(said, image_stream.pull_meanings(without, "ghcr.io/x/y", "the head")) == (
         "ghcr.io does not give out ghcr.io/x/y without a login; run docker login ghcr.io there as root"
     )
+    for broken in (
+        "error pulling image configuration: download failed after attempts=6: EOF",
+        "failed to copy: httpReadSeeker: failed open: dial tcp: connection refused",
+    ):
+        text = "ghcr.io broke off in the middle; run again"
+        assert told(broken, image_stream.pull_meanings(with_login, "ghcr.io/x/y", "the head")) == text
     for other in ("manifest unknown", "open /var/lib/docker/x: permission denied"):
         assert told(other, image_stream.pull_meanings(with_login, "ghcr.io/x/y", "the head")) == ""
 

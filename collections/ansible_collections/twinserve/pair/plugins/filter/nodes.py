@@ -171,6 +171,7 @@ class FilterModule:
             "load_argv": image_source.load_argv,
             "image_names": image_source.names,
             "image_steps": image_source.steps,
+            "stream_room_faults": image_stream.room_faults,
             "stream_argv": image_stream.stream_argv,
             "stream_meanings": image_stream.stream_meanings,
             "pull_meanings": image_stream.pull_meanings,
