@@ -24,7 +24,8 @@ def names(release: str = "v1.1", **raw: Any) -> list[str]:
 
 
 def image(reference: str = PINNED, content: str = "1") -> dict[str, Any]:
-    return {"reference": reference, "content": f"sha256:{content}", "architecture": "arm64", "labels": {}}
+    found = {"reference": reference, "content": f"sha256:{content}", "architecture": "arm64", "labels": {}}
+    return {**found, "size": 25_000}
 
 
 def node(*images: dict[str, Any], one_platform: bool = False) -> dict[str, Any]:
@@ -190,10 +191,10 @@ def test_c03_the_image_goes_from_docker_to_docker_with_nothing_written_in_betwee
     assert ">" not in script and "/tmp" not in script
     assert script.split("; ", 1)[1].split(" | ")[:2] == [
         f"docker tag {PINNED} {STREAMED} && docker save {STREAMED}",
-        "dd bs=1M iflag=fullblock status=progress",
+        "/usr/bin/python3 -P -m twinserve.piped 25000",
     ]
     ssh = shlex.split(script.rpartition(" | ")[2])
-    assert ssh[-1] == "twinserve@198.51.100.2", "what is run there is up to the key"
+    assert ssh[1] == "-T" and ssh[-1] == "twinserve@198.51.100.2", "what is run there is up to the key"
     assert "IdentityFile=/etc/twinserve/keys/image" in ssh and "StrictHostKeyChecking=yes" in ssh
 
 
@@ -218,6 +219,8 @@ def test_c03_the_failure_of_either_end_is_the_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: int, load: int
 ) -> None:
     programs = Programs(tmp_path, monkeypatch, "docker", "ssh")
+    (tmp_path / "twinserve").symlink_to(Path(image_stream.__file__).parent)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     argv = image_stream.stream_argv(HAS, wanted(), "198.51.100.2")
     assert subprocess.run(argv, capture_output=True, check=False).returncode == 0
     for program, code in (("docker_save", save), ("ssh", load)):
@@ -225,6 +228,40 @@ def test_c03_the_failure_of_either_end_is_the_jobs(
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode != 0 and "it broke" in done.stderr + done.stdout
     assert programs.calls[0] == f"docker tag {PINNED} {STREAMED}"
+
+
+@pytest.mark.parametrize(
+    ("stores", "free", "said"),
+    [
+        (("overlay2", "overlay2"), (26.0, 51.0), []),
+        (("containerd", "overlay2"), (1.0, 51.0), []),
+        (
+            ("overlay2", "containerd"),
+            (24.0, 49.0),
+            [
+                "spark-a: image store /var/lib/docker has 24.0 GB free, 25.0 GB needed to bring the "
+                "head's image to the worker (docker save writes it there first)",
+                "spark-b: image store /var/lib/containerd has 49.0 GB free, 50.0 GB needed to bring the "
+                "head's image to the worker (docker load keeps what came beside what it makes of it)",
+            ],
+        ),
+    ],
+)
+def test_c04_a_stream_needs_room_for_what_docker_writes_meanwhile(
+    stores: tuple[str, str], free: tuple[float, float], said: list[str]
+) -> None:
+    paths = {"overlay2": "/var/lib/docker", "containerd": "/var/lib/containerd"}
+    nodes = [
+        {
+            "image": {"size": 25_000_000_000},
+            "docker": {"store": store},
+            "disk": {"images": {"path": paths[store], "free_gb": room}},
+        }
+        for store, room in zip(stores, free, strict=True)
+    ]
+    assert image_stream.room_faults(nodes, ["spark-a", "spark-b"]) == said
+    unbuilt = [{**nodes[0], "image": None}, nodes[1]]
+    assert image_stream.room_faults(unbuilt, ["spark-a", "spark-b"]) == []
 
 
 def told(said: str, meanings: dict[str, str]) -> str:
@@ -249,7 +286,7 @@ def told(said: str, meanings: dict[str, str]) -> str:
             "the image store of spark-b is full (no space left on device)",
         ),
         (
-            "Error: write /var/lib/docker/tmp/docker-export-12/x/layer.tar: no space left on device",
+            "write /var/lib/docker/tmp/docker-export-12/layer.tar: no space left on device",
             "the image store of the head is full (no space left on device)",
         ),
         (
@@ -260,6 +297,22 @@ def told(said: str, meanings: dict[str, str]) -> str:
         (
             "sudo: a password is required",
             "spark-b does not let its image key load images; run ansible-playbook playbooks/fabric.yml",
+        ),
+        (
+            'error during connect: Post "http://%2Fvar%2Frun%2Fdocker.sock/v1.45/images/load?quiet=1": EOF',
+            "docker of spark-b went away meanwhile (systemctl status docker); run again",
+        ),
+        (
+            'error during connect: Get "http://%2Fvar%2Frun%2Fdocker.sock/v1.45/images/get?names=x": EOF',
+            "docker of the head went away meanwhile (systemctl status docker); run again",
+        ),
+        (
+            "Timeout, server 198.51.100.2 not responding.",
+            "the connection to spark-b at 198.51.100.2 broke off; run again",
+        ),
+        (
+            "Connection to 198.51.100.2 closed by remote host.",
+            "the connection to spark-b at 198.51.100.2 broke off; run again",
         ),
         ("Cannot connect to the Docker daemon", ""),
     ],
@@ -290,7 +343,29 @@ def test_c06_an_old_login_is_named_and_nothing_is_built_instead(said: str) -> No
         f"ghcr.io does not give out {PINNED.partition('@')[0]} without a login; "
         "run sudo docker login ghcr.io there"
     )
-    assert told(said, image_stream.elsewhere_meanings(wanted())) == ""
+    assert ways(said) == ("", True)
+
+
+def ways(said: str) -> tuple[str, bool]:
+    """After which words the head builds, and whether a worker gets the head's; as the role asks."""
+    found = told(said, image_stream.pull_meanings({}, wanted(), "x"))
+    head, worker = (image_stream.other_ways({}, wanted(), "x", is_head).values() for is_head in (True, False))
+    return found if found in head else "", found in worker
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "error pulling image configuration: download failed after attempts=6: dial tcp: connection refused",
+        "failed to copy: httpReadSeeker: failed open: dial tcp: connection refused",
+        "unexpected EOF",
+    ],
+)
+def test_a_pull_that_broke_off_is_named_and_nothing_is_built_instead(said: str) -> None:
+    assert told(said, image_stream.pull_meanings({}, wanted(), "the head")) == (
+        "ghcr.io broke off in the middle; run again"
+    )
+    assert ways(said) == ("", True)
 
 
 @pytest.mark.parametrize(
@@ -311,9 +386,8 @@ def test_c06_an_old_login_is_named_and_nothing_is_built_instead(said: str) -> No
     ],
 )
 def test_what_another_source_mends_is_known_by_what_the_pull_said(said: str, text: str) -> None:
-    meanings = image_stream.pull_meanings({}, wanted(), "the head")
-    found = told(said, meanings)
-    assert found.startswith(text) and found in image_stream.elsewhere_meanings(wanted()).values()
+    found = told(said, image_stream.pull_meanings({}, wanted(), "the head"))
+    assert found.startswith(text) and ways(said) == (found, True)
 
 
 @pytest.mark.parametrize(
@@ -324,7 +398,6 @@ def test_what_another_source_mends_is_known_by_what_the_pull_said(said: str, tex
             "the image store of the head is full (no space left on device)",
         ),
         ("read tcp 192.0.2.1:443: connection reset by peer", ""),
-        ("unexpected EOF", ""),
         ("Cannot connect to the Docker daemon: dial unix: connect: connection refused", ""),
         ("open /var/lib/docker/x: permission denied", ""),
         ("invalid reference format", ""),
@@ -332,7 +405,7 @@ def test_what_another_source_mends_is_known_by_what_the_pull_said(said: str, tex
 )
 def test_any_other_failure_of_a_pull_is_the_runs(said: str, text: str) -> None:
     assert told(said, image_stream.pull_meanings({}, wanted(), "the head")) == text
-    assert told(said, image_stream.elsewhere_meanings(wanted())) == ""
+    assert ways(said) == ("", False)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ a small /tmp. Docker's own store does, at both ends, below its own folder. Eithe
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .image_source import travelling_name
@@ -18,44 +18,75 @@ from .ssh_wire import CONTROL_USER
 _CIPHER = "aes128-gcm@openssh.com"
 # A registry's, not that of a file.
 _DENIED = r"(?<![Pp]ermission )denied|unauthorized|authentication required|403 Forbidden"
-# What another source mends. A pull that broke off is none of these: the next run goes on with it.
 _ABSENT = (
     r"manifest unknown|name unknown|manifest for \S+ not found|failed to resolve reference .*: not found"
 )
 _UNREACHED = r"dial tcp|TLS handshake timeout|while awaiting headers|while waiting for connection"
 _FULL = r"no space left on device"
+_BROKE_OFF = r"closed by remote host|server \S+ not responding|send disconnect|Connection reset by"
+# Said after the registry has begun to give out the image: by Docker's own store, by containerd's.
+_HALF_WAY = r"download failed after attempts|failed to copy|unexpected EOF|short read"
 _MAY_NOT = r"sudo: .*(password is required|not allowed)"
-# The name travels with the image; dd shows how much went through, once a second.
-_PIPE = (
-    "set -o pipefail; {tag}docker save {platform}{name} | dd bs=1M iflag=fullblock status=progress | {ssh}"
-)
+# The name travels with the image; the program in the middle notes how much went through.
+_COUNT = "/usr/bin/python3 -P -m twinserve.piped {size}"
+_PIPE = f"set -o pipefail; {{tag}}docker save {{platform}}{{name}} | {_COUNT} | {{ssh}}"
 
 
 def stream_argv(head: Mapping[str, Any], wanted: Mapping[str, Any], address: str) -> list[str]:
     """The pipe from the head to the worker at `address`; what it runs there is its key's affair."""
     # In check mode the head may be about to build it.
-    image = head["image"] or {"reference": wanted["names"][0], "architecture": head["architecture"]}
+    about_to_come = {"reference": wanted["names"][0], "architecture": head["architecture"], "size": 0}
+    image = head["image"] or about_to_come
     name = travelling_name(image["reference"], wanted)
     tag = f"docker tag {shlex.quote(image['reference'])} {shlex.quote(name)} && "
     platform = f"--platform linux/{image['architecture']} " if head["docker"]["one_platform"] else ""
-    ssh = ["ssh", *ssh_options(f"{KEYS}/image"), "-c", _CIPHER, "-o", "ServerAliveInterval=30"]
+    # Without -T it would complain of no terminal, and that would be the last word of a job that was killed.
+    ssh = ["ssh", "-T", *ssh_options(f"{KEYS}/image"), "-c", _CIPHER, "-o", "ServerAliveInterval=30"]
     script = _PIPE.format(
         tag=tag if name != image["reference"] else "",
         platform=platform,
         name=shlex.quote(name),
+        size=image["size"],
         ssh=shlex.join([*ssh, f"{CONTROL_USER}@{address}"]),
     )
     return ["bash", "-c", script]
 
 
+def room_faults(nodes: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
+    """Whether head and worker (`nodes`) have room for what Docker writes while an image goes from one to the
+    other: its own store saves into a folder first, and every store unpacks a copy of what it is given.
+    """
+    (head, worker), size = nodes, (nodes[0]["image"] or {"size": 0})["size"]
+    saves = 0 if head["docker"]["store"] == "containerd" else size
+    faults = [
+        _room_fault(head, names[0], saves, "docker save writes it there first"),
+        _room_fault(worker, names[1], 2 * size, "docker load keeps what came beside what it makes of it"),
+    ]
+    return [fault for fault in faults if fault]
+
+
+def _room_fault(node: Mapping[str, Any], name: str, need: int, why: str) -> str | None:
+    store = node["disk"].get("images")
+    if not store or need <= store["free_gb"] * 1e9:
+        return None
+    has, needs = f"{store['free_gb']:.1f} GB free", f"{need / 1e9:.1f} GB needed"
+    purpose = "to bring the head's image to the worker"
+    return f"{name}: image store {store['path']} has {has}, {needs} {purpose} ({why})"
+
+
 def stream_meanings(worker: str, address: str, reference: str) -> dict[str, str]:
     """What a stream that failed is known to mean, by what it said."""
     pull = f"pull {reference} there, or export a single-platform image"
+    went_away = "docker of {} went away meanwhile (systemctl status docker); run again"
+    full = "the image store of {} is full (no space left on device)"
     return {
+        rf"docker-export-\S*: {_FULL}": full.format("the head"),
         REFUSED.pattern: f"{not_trusted(CONTROL_USER, address)}; {CURE}",
         _MAY_NOT: f"{worker} does not let its image key load images; {CURE}",
-        rf"docker-export-.*{_FULL}": f"the image store of the head is full ({_FULL})",
-        _FULL: f"the image store of {worker} is full (no space left on device)",
+        _FULL: full.format(worker),
+        r"error during connect: Post \S+/images/load": went_away.format(worker),
+        r"error during connect: Get \S+/images/get": went_away.format("the head"),
+        _BROKE_OFF: f"the connection to {worker} at {address} broke off; run again",
         r"content digest \S+ not found|blobs/sha256/\w+: no such file": (
             f"docker load on {worker} failed (missing blob): {pull}"
         ),
@@ -63,23 +94,29 @@ def stream_meanings(worker: str, address: str, reference: str) -> dict[str, str]
 
 
 def pull_meanings(node: Mapping[str, Any], wanted: Mapping[str, Any], where: str) -> dict[str, str]:
-    """What a pull that failed is known to mean. A registry refuses a stored login, not the image (C-06)."""
-    image = str(wanted["pinned"]).partition("@")[0]
-    registry = registry_of(image)
-    logins = (node.get("docker") or {}).get("logins") or []
-    text = f"{registry} does not give out {image} without a login; run sudo docker login {registry} there"
-    if any(registry in login for login in logins):
-        text = f'{registry} refused a stored login on {where}; run "sudo docker logout {registry}" there'
-        text += ", or set image_source: build" if wanted["recipe"] else ""
-    full = f"the image store of {where} is full (no space left on device)"
-    return {_FULL: full, _DENIED: text, **elsewhere_meanings(wanted)}
+    """What a pull that failed is known to mean."""
+    full = {_FULL: f"the image store of {where} is full (no space left on device)"}
+    return full | other_ways(node, wanted, where, is_head=False)
 
 
-def elsewhere_meanings(wanted: Mapping[str, Any]) -> dict[str, str]:
-    """Those of them that another source mends: a build on the head, the head's image on a worker."""
+def other_ways(
+    node: Mapping[str, Any], wanted: Mapping[str, Any], where: str, is_head: bool
+) -> dict[str, str]:
+    """Those of them after which the image comes from elsewhere: a worker gets the head's, the head builds.
+
+    No build is what people want where the registry has the image, and refuses a stored login (C-06) or broke
+    off; after anything else the next run had better try again.
+    """
     image, _, digest = str(wanted["pinned"]).partition("@")
     registry = registry_of(image)
-    return {_ABSENT: f"{registry} has no {image} {digest}", _UNREACHED: f"{registry} cannot be reached"}
+    logins = (node.get("docker") or {}).get("logins") or []
+    denied = f"{registry} does not give out {image} without a login; run sudo docker login {registry} there"
+    if any(registry in login for login in logins):
+        denied = f'{registry} refused a stored login on {where}; run "sudo docker logout {registry}" there'
+        denied += ", or set image_source: build" if wanted["recipe"] else ""
+    is_there = {_DENIED: denied, _HALF_WAY: f"{registry} broke off in the middle; run again"}
+    absent = {_ABSENT: f"{registry} has no {image} {digest}", _UNREACHED: f"{registry} cannot be reached"}
+    return absent if is_head else is_there | absent
 
 
 def registry_of(image: str) -> str:
