@@ -185,31 +185,32 @@ def wanted(**raw: Any) -> dict[str, Any]:
 
 
 def test_c03_the_image_goes_from_docker_to_docker_with_nothing_written_in_between() -> None:
-    shell, option, script = image_stream.stream_argv(HAS, wanted(), "198.51.100.2")
-    assert (shell, option) == ("bash", "-c")
-    assert script.startswith("set -o pipefail; ")
-    assert ">" not in script and "/tmp" not in script
-    assert script.split("; ", 1)[1].split(" | ")[:2] == [
+    script = image_stream.stream_argv(HAS, wanted(), ["198.51.100.2"])[2]
+    *_, option, pipe = script.split("; ")
+    assert option == "set -o pipefail"
+    assert ">" not in pipe and "/tmp" not in script
+    assert pipe.split(" | ")[:2] == [
         f"docker tag {PINNED} {STREAMED} && docker save {STREAMED}",
         "/usr/bin/python3 -P -m twinserve.piped 25000",
     ]
-    ssh = shlex.split(script.rpartition(" | ")[2])
-    assert ssh[1] == "-T" and ssh[-1] == "twinserve@198.51.100.2", "what is run there is up to the key"
+    ssh = shlex.split(pipe.rpartition(" | ")[2])
+    assert ssh[1] == "-T" and ssh[-1] == "twinserve@$rail", "what is run there is up to the key"
     assert "IdentityFile=/etc/twinserve/keys/image" in ssh and "StrictHostKeyChecking=yes" in ssh
 
 
 def test_c02_one_platform_is_asked_for_where_docker_can() -> None:
     able = node(image(), one_platform=True)
     assert (
-        f"docker save --platform linux/arm64 {STREAMED} " in image_stream.stream_argv(able, wanted(), "h")[2]
+        f"docker save --platform linux/arm64 {STREAMED} "
+        in image_stream.stream_argv(able, wanted(), ["h"])[2]
     )
-    assert "--platform" not in image_stream.stream_argv(HAS, wanted(), "h")[2]
+    assert "--platform" not in image_stream.stream_argv(HAS, wanted(), ["h"])[2]
 
 
 def test_c08_what_is_saved_has_a_name_that_travels_with_it() -> None:
     """A digest does not travel: the image would arrive without any name."""
     for reference, name in ((PINNED, STREAMED), (STREAMED, STREAMED), (BUILT, BUILT)):
-        script = image_stream.stream_argv(node(image(reference)), wanted(), "h")[2]
+        script = image_stream.stream_argv(node(image(reference)), wanted(), ["h"])[2]
         assert f"docker save {name} |" in script
         assert ("docker tag" in script) is (reference == PINNED)
 
@@ -221,13 +222,42 @@ def test_c03_the_failure_of_either_end_is_the_jobs(
     programs = Programs(tmp_path, monkeypatch, "docker", "ssh")
     (tmp_path / "twinserve").symlink_to(Path(image_stream.__file__).parent)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    argv = image_stream.stream_argv(HAS, wanted(), "198.51.100.2")
+    argv = image_stream.stream_argv(HAS, wanted(), ["198.51.100.2"])
     assert subprocess.run(argv, capture_output=True, check=False).returncode == 0
     for program, code in (("docker_save", save), ("ssh", load)):
         programs.answer(program, "it broke", code or None)
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode != 0 and "it broke" in done.stderr + done.stdout
-    assert programs.calls[0] == f"docker tag {PINNED} {STREAMED}"
+    assert [call for call in programs.calls if "docker" in call][0] == f"docker tag {PINNED} {STREAMED}"
+
+
+@pytest.mark.parametrize(
+    ("lets_in", "used", "said"),
+    [
+        (("198.51.100.2", "203.0.113.2"), "198.51.100.2", ""),
+        (("203.0.113.2",), "203.0.113.2", ""),
+        ((), None, "no rail lets the image key in: ssh: no route\n"),
+    ],
+)
+def test_the_image_takes_the_first_rail_that_lets_the_key_in(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lets_in: tuple[str, ...],
+    used: str | None,
+    said: str,
+) -> None:
+    programs = Programs(tmp_path, monkeypatch, "docker", "ssh")
+    (tmp_path / "twinserve").symlink_to(Path(image_stream.__file__).parent)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    open_rails = "|".join(f"*@{rail}*" for rail in lets_in) or "none"
+    refusing = f'case "$*" in {open_rails}) ;; *) echo "Warning\nssh: no route" >&2; exit 255 ;; esac\n'
+    program = tmp_path / "bin/ssh"
+    program.write_text(program.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{refusing}"))
+    argv = image_stream.stream_argv(HAS, wanted(), ["198.51.100.2", "203.0.113.2"])
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0, done.stdout + done.stderr) == (used is not None, said)
+    loads = [call.split("@")[-1] for call in programs.calls if call.startswith("ssh") and "true" not in call]
+    assert loads == ([used] if used else [])
 
 
 @pytest.mark.parametrize(

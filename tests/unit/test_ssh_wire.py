@@ -72,6 +72,7 @@ def test_f19_the_connections_that_the_head_needs() -> None:
         {"key": "copy", "user": "bob", "address": "198.51.100.2"},
         {"key": "copy", "user": "bob", "address": "203.0.113.2"},
         {"key": "image", "user": "twinserve", "address": "198.51.100.2"},
+        {"key": "image", "user": "twinserve", "address": "203.0.113.2"},
     ]
 
 

@@ -29,11 +29,17 @@ _HALF_WAY = r"download failed after attempts|failed to copy|unexpected EOF|short
 _MAY_NOT = r"sudo: .*(password is required|not allowed)"
 # The name travels with the image; the program in the middle notes how much went through.
 _COUNT = "/usr/bin/python3 -P -m twinserve.piped {size}"
-_PIPE = f"set -o pipefail; {{tag}}docker save {{platform}}{{name}} | {_COUNT} | {{ssh}}"
+_PIPE = f'set -o pipefail; {{tag}}docker save {{platform}}{{name}} | {_COUNT} | {{ssh}}"$rail"'
+# The first rail that lets the key in: one that broke has another beside it. Asked for a command, the key only
+# says whether it may load.
+_RAIL = (
+    'for rail in {rails}; do said=$({ssh}"$rail" true 2>&1 </dev/null) && break; rail=; done; '
+    'test "$rail" || {{ echo "no rail lets the image key in: ${{said##*$\'\\n\'}}"; exit 1; }}; '
+)
 
 
-def stream_argv(head: Mapping[str, Any], wanted: Mapping[str, Any], address: str) -> list[str]:
-    """The pipe from the head to the worker at `address`; what it runs there is its key's affair."""
+def stream_argv(head: Mapping[str, Any], wanted: Mapping[str, Any], rails: Sequence[str]) -> list[str]:
+    """The pipe from the head to the worker with these rails; what it runs there is its key's affair."""
     # In check mode the head may be about to build it.
     about_to_come = {"reference": wanted["names"][0], "architecture": head["architecture"], "size": 0}
     image = head["image"] or about_to_come
@@ -41,13 +47,16 @@ def stream_argv(head: Mapping[str, Any], wanted: Mapping[str, Any], address: str
     tag = f"docker tag {shlex.quote(image['reference'])} {shlex.quote(name)} && "
     platform = f"--platform linux/{image['architecture']} " if head["docker"]["one_platform"] else ""
     # Without -T it would complain of no terminal, and that would be the last word of a job that was killed.
-    ssh = ["ssh", "-T", *ssh_options(f"{KEYS}/image"), "-c", _CIPHER, "-o", "ServerAliveInterval=30"]
-    script = _PIPE.format(
+    ssh = ["ssh", "-T", *ssh_options(f"{KEYS}/image"), "-c", _CIPHER]
+    ssh += ["-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=30"]
+    to_worker = f"{shlex.join(ssh)} {CONTROL_USER}@"
+    rail = _RAIL.format(rails=shlex.join(rails), ssh=to_worker)
+    script = rail + _PIPE.format(
         tag=tag if name != image["reference"] else "",
         platform=platform,
         name=shlex.quote(name),
         size=image["size"],
-        ssh=shlex.join([*ssh, f"{CONTROL_USER}@{address}"]),
+        ssh=to_worker,
     )
     return ["bash", "-c", script]
 

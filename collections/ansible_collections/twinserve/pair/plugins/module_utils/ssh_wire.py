@@ -69,16 +69,13 @@ def plan(
 def logins(
     nodes: Sequence[Mapping[str, Any]], addresses: Sequence[str], plans: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, str]]:
-    """Every connection that the head needs: control at the management address, copies over each rail.
-
-    Images go over the main rail alone.
-    """
+    """Every connection that the head needs: control at the management address, the others over each rail."""
     wanted = []
     for node, address, fabric in zip(nodes[1:], addresses[1:], plans[1:], strict=True):
         wanted.append({"key": "control", "user": CONTROL_USER, "address": address})
         rails = _rail_addresses(fabric)
         wanted += [{"key": "copy", "user": node["user"]["name"], "address": rail} for rail in rails]
-        wanted += [{"key": "image", "user": CONTROL_USER, "address": rail} for rail in rails[:1]]
+        wanted += [{"key": "image", "user": CONTROL_USER, "address": rail} for rail in rails]
     return wanted
 
 
