@@ -12,6 +12,8 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     fabric_plan,
     gpu_choice,
     hf_cache,
+    image_load,
+    image_need,
     image_recipe,
     image_source,
     image_stream,
@@ -28,6 +30,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     status_text,
 )
 from ansible_collections.twinserve.pair.plugins.module_utils.gids import find_v2
+from ansible_collections.twinserve.pair.plugins.module_utils.shell import last_line
 from ansible_collections.twinserve.pair.plugins.module_utils.sysfs import Device
 
 
@@ -164,17 +167,21 @@ class FilterModule:
             "node_warnings": node_faults.warnings,
             "ssh_wire": plan_wire,
             "ssh_logins": ssh_wire.logins,
+            "last_line": last_line,
             "image_faults": images.image_faults,
             "gpu_choice": gpu_choice.chosen,
             "rank_images": images.matching,
             "travelling_name": image_source.travelling_name,
             "image_wanted": image_source.wanted,
-            "load_argv": image_source.load_argv,
+            "load_argv": image_load.load_argv,
+            "image_needs": image_need.needs,
             "image_names": image_source.names,
             "image_steps": image_source.steps,
+            "stream_room_faults": image_stream.room_faults,
             "stream_argv": image_stream.stream_argv,
             "stream_meanings": image_stream.stream_meanings,
             "pull_meanings": image_stream.pull_meanings,
+            "other_ways": image_stream.other_ways,
             "image_clones": image_recipe.clones,
             "image_files": image_recipe.files,
             "image_patches": image_recipe.patches,
