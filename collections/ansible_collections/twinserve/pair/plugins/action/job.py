@@ -28,7 +28,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         """Return the module's last answer; failed with the job's own last lines when it failed."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         args = dict(self._task.args)
-        answer = self._execute_module(module_name="twinserve.pair.job", module_args=args, task_vars=task_vars)
+        # When its answer was lost, the second question attaches to the job.
+        answer = self._ask(args, task_vars)
         if answer.get("failed") or self._task.check_mode:
             return {**result, **answer}
         host = (task_vars or {}).get("inventory_hostname", "")
@@ -59,7 +60,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         self, answer: dict[str, Any], args: dict[str, Any], title: str, task_vars: dict[str, Any] | None
     ) -> dict[str, Any]:
         """Poll until the job ends, or stands still for too long: then it is stopped, to be begun anew."""
-        began = shown = moved = time.monotonic()
+        began = moved = time.monotonic()
+        # Numbers are shown as soon as there are some; words alone are worth a line only when it takes long.
+        shown = began - self._shown_every if answer.get("progress") else began
         seen: Any = None
         stall = float(args.get("stall_seconds") or 900)
         while answer.get("status") == "running":
