@@ -122,6 +122,7 @@ def test_m10_the_download_is_watched_by_our_program(program: str | None) -> None
         ("Access denied. Model 'o/model' requires approval.", "has not accepted the terms of o/model"),
         ("no progress for 300 s, waiting on /x/1117.lock; no process holds it: remove it", None),
         ("Consistency check failed", None),
+        ("[Errno 104] Connection reset by peer; trying again\nno progress for 300 s", None),
     ],
 )
 def test_what_the_client_says_is_explained(said: str, told: str | None) -> None:

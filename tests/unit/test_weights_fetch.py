@@ -160,6 +160,31 @@ def test_what_is_secret_goes_when_the_job_ends(home: Path, tmp_path: Path, end: 
     assert not (tmp_path / "lacked").exists()
 
 
+def test_m17_a_hub_that_is_away_for_a_while_is_waited_for(home: Path, run: Fetch, tmp_path: Path) -> None:
+    blob = partly(home, FIRST)[FIRST]
+    left = blob.with_name(f"{blob.name}.0a1b2c3d.incomplete")
+    away = f"touch {tmp_path}/asked {left}; echo '[Errno 104] Connection reset by peer'; exit 1"
+    code, said = run(
+        f"test -e {left} && exit 7; if test -e {tmp_path}/asked; then {bring(home, blob)}; else {away}; fi"
+    )
+    assert (code, said[1:]) == (
+        0,
+        [
+            "[Errno 104] Connection reset by peer; trying again",
+            "removed 1 files of downloads that were cut off (0.0 GB)",
+            "o/n@9eaebb7c: 4 files",
+        ],
+    )
+
+
+def test_m17_a_hub_that_stays_away_is_given_up(home: Path, run: Fetch) -> None:
+    partly(home, FIRST)
+    code, said = run("echo '[Errno 111] Connection refused'; exit 1", stall=0.8)
+    assert code == 1
+    assert said.count("[Errno 111] Connection refused; trying again") >= 1
+    assert said[-1] == "[Errno 111] Connection refused"
+
+
 def test_m10_a_lock_that_nobody_holds_is_named(home: Path, run: Fetch) -> None:
     partly(home, FIRST)
     path = lock(home, FILES[FIRST])

@@ -14,6 +14,11 @@ from .hf_cache import folder_name
 
 LISTS = "/run/twinserve/copy"
 _PROGRAM = ("/usr/bin/python3", "-P", "-m", "twinserve.weights")
+# What the client says when the hub does not answer, or not to the end.
+HUB_AWAY = (
+    r"Errno (-2|-3|1(01|04|10|11|13))\b|timed out|Name or service not known|Temporary failure in name"
+    r"|peer closed connection|Server disconnected"
+)
 _QUIET = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_UPDATE_CHECK": "1",
@@ -167,17 +172,16 @@ def source_words(node: Mapping[str, Any], image: str, bundle: str | None) -> str
 
 
 def download_meanings(node: Mapping[str, Any], snapshot: Mapping[str, str]) -> dict[str, str]:
-    """What it means when the client prints this."""
+    """What it means when the client prints this at last: what it got over is no reason."""
     again, home, repo = "run this again: what has arrived is kept", node["hf"]["home"], snapshot["repo"]
-    return {
+    meanings = {
         r"Errno 28|[Nn]o space left": f"the disk of {home} is full: make room there, and {again}",
         r"Access denied|GatedRepo": (
             f"the token's account has not accepted the terms of {repo} (or lacks gated read access)"
         ),
-        r"Errno 1(01|04|10|11|13)\b|timed out|Name or service not known|Temporary failure in name": (
-            f"Hugging Face does not answer any more: {again}"
-        ),
+        HUB_AWAY: f"Hugging Face does not answer any more: {again}",
     }
+    return {rf"({pattern})[^\n]*\Z": text for pattern, text in meanings.items()}
 
 
 def download_env(node: Mapping[str, Any], settings: Mapping[str, Any], token_file: str) -> dict[str, str]:
