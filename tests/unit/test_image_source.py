@@ -308,6 +308,7 @@ def test_c06_an_old_login_or_a_break_is_named_and_nothing_is_built_instead(said:
     )
     for broken in (
         "error pulling image configuration: download failed after attempts=6: EOF",
+        'Get "https://ghcr.io/v2/x/y/blobs/sha256:aa11": dial tcp: connection refused',
         "failed to copy: httpReadSeeker: failed open: dial tcp: connection refused",
     ):
         text = "ghcr.io broke off in the middle; run again"
