@@ -387,6 +387,7 @@ def ways(said: str) -> tuple[str, bool]:
     "said",
     [
         "error pulling image configuration: download failed after attempts=6: dial tcp: connection refused",
+        'Get "https://ghcr.io/v2/x/y/blobs/sha256:aa11": dial tcp: connection refused',
         "failed to copy: httpReadSeeker: failed open: dial tcp: connection refused",
         "unexpected EOF",
     ],

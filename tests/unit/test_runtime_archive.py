@@ -46,6 +46,22 @@ def test_the_version_follows_the_content_alone(source: Path) -> None:
     assert len({version, changed, pack(source)[0]}) == 3
 
 
+def test_two_runs_that_install_at_once(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other is quicker by a moment: while this one compiles."""
+    root = tmp_path / "lib/twinserve"
+    version, archive = pack(source)
+    compiles = compileall.compile_dir
+
+    def meanwhile(folder: Path, quiet: int) -> None:
+        monkeypatch.setattr(compileall, "compile_dir", compiles)
+        install(archive, version, root)
+
+    monkeypatch.setattr(compileall, "compile_dir", meanwhile)
+    install(archive, version, root)
+    assert (root / "current/twinserve/agent/verbs.py").read_text() == "WORD = 1\n"
+    assert sorted(path.name for path in root.iterdir()) == sorted(["current", version])
+
+
 def test_current_points_to_what_was_installed_last(source: Path, tmp_path: Path) -> None:
     root = tmp_path / "lib/twinserve"
     version, archive = pack(source)

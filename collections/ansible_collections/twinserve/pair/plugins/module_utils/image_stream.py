@@ -25,7 +25,7 @@ _UNREACHED = r"dial tcp|TLS handshake timeout|while awaiting headers|while waiti
 _FULL = r"no space left on device"
 _BROKE_OFF = r"closed by remote host|server \S+ not responding|send disconnect|Connection reset by"
 # Said after the registry has begun to give out the image: by Docker's own store, by containerd's.
-_HALF_WAY = r"download failed after attempts|failed to copy|unexpected EOF|short read"
+_HALF_WAY = r"/blobs/sha256:|download failed after attempts|failed to copy|unexpected EOF|short read"
 _MAY_NOT = r"sudo: .*(password is required|not allowed)"
 # The name travels with the image; the program in the middle notes how much went through.
 _COUNT = "/usr/bin/python3 -P -m twinserve.piped {size}"

@@ -41,19 +41,23 @@ def install(archive: str, version: str, root: Path, activate: bool = True) -> No
         # Whatever root's umask is: the control user imports this.
         for path in (staged, *staged.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
-        try:
-            staged.rename(target)
-        except OSError:
-            # Another controller may have been quicker with the same.
-            shutil.rmtree(staged)
-            if not target.is_dir():
-                raise
+        _put(staged, target)
     if not activate:
         return
     with tempfile.TemporaryDirectory(prefix=".new-", dir=root) as folder:
         link = Path(folder, "current")
         link.symlink_to(version)
         link.replace(root / "current")
+
+
+def _put(staged: Path, target: Path) -> None:
+    try:
+        staged.rename(target)
+    except OSError:
+        # Another run at the same time may have been quicker, with the same content.
+        shutil.rmtree(staged)
+        if not target.is_dir():
+            raise
 
 
 def prune(root: Path, keep: int = 3) -> list[str]:
