@@ -7,24 +7,20 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import tarfile
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lab_pair import Lab
-from link_setups import shell
+from lab_pair import ROOT, Lab
+from link_setups import RAILS, shell
 
+PLAY = "playbooks/container.yml"
 _REFUSE = "OUTPUT -p tcp --dport 5000 -j REJECT"
-_STORE = """
-import json
-path = "/etc/docker/daemon.json"
-config = json.load(open(path))
-config["features"] = {{"containerd-snapshotter": {containerd}}}
-json.dump(config, open(path, "w"))
-"""
 _WHO = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 # Two patches: the second applies to what the first made.
 PATCHES = {
@@ -58,10 +54,44 @@ def registry_off(lab: Lab, host: str) -> Iterator[None]:
         shell(lab, host, f"iptables -D {_REFUSE}")
 
 
-def set_store(lab: Lab, host: str, containerd: bool) -> str:
-    """Switch Docker's image store; returns the storage driver."""
-    lab.root(host, "python3", "-c", _STORE.format(containerd=containerd))
-    return shell(lab, host, "systemctl restart docker; docker info --format '{{.Driver}}'").strip()
+@contextmanager
+def slow_rail(lab: Lab, rate: str) -> Iterator[None]:
+    """What the head sends on its main rail takes a while."""
+    tc = f"tc qdisc {{}} dev {RAILS[0]} root"
+    shell(lab, lab.hosts[0], f"{tc.format('add')} tbf rate {rate} burst 64kb latency 400ms")
+    try:
+        yield
+    finally:
+        shell(lab, lab.hosts[0], tc.format("del"))
+
+
+@contextmanager
+def in_the_background(lab: Lab, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """A run of ansible-playbook that may be met in the middle, and killed with all that it started."""
+    argv = [str(ROOT / ".venv/bin/ansible-playbook"), "-i", str(lab.inventory), *words]
+    with subprocess.Popen(
+        argv,
+        cwd=ROOT,
+        env={**os.environ, "ANSIBLE_NOCOLOR": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as run:
+        try:
+            yield run
+        finally:
+            if run.poll() is None:
+                os.killpg(run.pid, signal.SIGKILL)
+
+
+def job_under_way(lab: Lab, host: str, kind: str, run: subprocess.Popen[str]) -> None:
+    """Wait until the job has worked for some seconds; the run must not end before."""
+    listed = f"systemctl list-units --plain --no-legend --state=running 'twinserve-job-{kind}-*'"
+    while not shell(lab, host, listed):
+        assert run.poll() is None, run.communicate()[0]
+        time.sleep(1)
+    time.sleep(3)
 
 
 def forget_images(lab: Lab, host: str) -> None:

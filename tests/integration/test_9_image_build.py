@@ -79,8 +79,8 @@ def test_c06_a_denied_pull_is_told_and_nothing_is_built_instead(pair: Lab) -> No
     finally:
         shell(pair, head, "systemctl stop denying; rm /root/.docker/config.json")
     assert (
-        "127.0.0.1:5999 refused a stored login on the head; run docker logout 127.0.0.1:5999 there, or set "
-        "image_source: build"
+        "127.0.0.1:5999 refused a stored login on the head; run sudo docker logout 127.0.0.1:5999 there, or "
+        "set image_source: build"
     ) in said(refused.output)
     assert image_names(pair, head) == set()
 
@@ -132,8 +132,14 @@ def test_what_cannot_be_pulled_is_built_with_auto(pair: Lab) -> None:
         shell(
             pair, host, "docker images --quiet localhost/twinserve/tensorfold | xargs -r docker rmi --force"
         )
-    wrong = "image_digest=sha256:" + "ab" * 32
+    other = "sha256:" + "ab" * 32
+    (pair.folder / "catalogue/gone.yml").write_text(f"extends: made\ndefaults: {{image_digest: {other}}}\n")
     with registry_off(pair, pair.hosts[0]), registry_off(pair, pair.hosts[1]):
-        run = pair.play(PLAY, "-e", "release=made", "-e", wrong).succeeded()
+        own = ("-e", "release=made", "-e", f"image_digest={other}")
+        assert "cannot be reached" in said(pair.play(PLAY, *own).refused().output)
+        assert ids(pair) == ["", ""], "another image than the release's is not built"
+        run = pair.play(PLAY, "-e", "release=gone").succeeded()
+        again = pair.play(PLAY, "-e", "release=gone").succeeded()
     assert "it is built here" in said(run.output)
+    assert again.changed == 0 and "built here, in place of" in said(again.output)
     assert labels(pair, pair.hosts[1])["tf.patches"] == label(PATCHES)

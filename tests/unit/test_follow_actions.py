@@ -207,6 +207,15 @@ def test_a_job_whose_end_another_run_took_is_over(follow: Follow) -> None:
     assert pull.shown[-1].endswith("is over; another run took its result, or the node restarted")
 
 
+def test_m06_a_check_of_which_nobody_saw_the_end_does_not_pass(follow: Follow) -> None:
+    over = [running(1, attached=True, since="16:00", pid=77), {"status": "absent", "log": []}]
+    answer = follow(job, over, **PULL, must_end=True).run()
+    assert answer["failed"]
+    assert answer["msg"] == (
+        "pull of the image is over; another run took its result, or the node restarted: run this again"
+    )
+
+
 @pytest.mark.parametrize("plugin", [job, pair_service])
 def test_check_mode_and_failures_are_passed_on(follow: Follow, plugin: Any) -> None:
     predicted = follow(plugin, [{"changed": True}], **PULL)

@@ -158,6 +158,19 @@ def test_what_is_hopeless_ends_all_streams_at_once(world: World) -> None:
     assert world.halted == 1
 
 
+def test_a_stream_that_cannot_work_on_this_node_ends_the_copy(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(world, "send", fail)
+    streams = begin(world)
+    with pytest.raises(CopyError, match=r"Too many open files; run it again to go on"):
+        streams.wait(10)
+    assert world.halted, "the others end, too"
+
+
 def test_bytes_count_while_they_move_and_not_when_they_come_back(world: World) -> None:
     world.gate.clear()
     streams = begin(world, (MAIN,), each=1, count=1)

@@ -43,10 +43,13 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         answer = self._follow(answer, args, f"{host}: {title}", task_vars)
         self._warn(answer, host)
         if answer["status"] == "absent":
-            # Another run at the same time may have taken the end away. What follows looks at the work itself.
-            display.display(
-                f"    {host}: {title} is over; another run took its result, or the node restarted"
-            )
+            # Another run at the same time may have taken the end away. What follows looks at the work itself,
+            # unless the end is all that there is of it.
+            over = f"{title} is over; another run took its result, or the node restarted"
+            if args.get("must_end"):
+                answer.update(failed=True, msg=f"{over}: run this again")
+            else:
+                display.display(f"    {host}: {over}")
         elif answer["status"] != "done":
             lines = answer["log"] = (answer.get("log") or ["no output"])[-5:]
             how = _ENDS.get(answer["status"], f"failed (exit {answer.get('exit_code')})")

@@ -72,7 +72,7 @@ class Streams:
         self._error = ""
         self.hopeless = ""  # why no rail at all could do it
         self._threads = [
-            threading.Thread(target=self._stream, args=(rail,), daemon=True)
+            threading.Thread(target=self._work, args=(rail,), daemon=True)
             for _ in range(each)
             for rail in self._rails
         ]
@@ -121,6 +121,17 @@ class Streams:
 
     def _over(self) -> bool:
         return bool(self._error) or self._queue.over
+
+    def _work(self, rail: _Rail) -> None:
+        """Nobody waits for a thread that is gone: what ends it ends the copy."""
+        try:
+            self._stream(rail)
+        except OSError as error:
+            with self._changed:
+                self._error = self._error or f"{error}; run it again to go on"
+                self._stopped.set()
+                self._carrier.halt()
+                self._changed.notify_all()
 
     def _stream(self, rail: _Rail) -> None:
         failed = 0
