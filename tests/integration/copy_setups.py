@@ -17,6 +17,7 @@ from link_setups import RAILS, shell
 
 HOME = "/home/nvidia/.cache/huggingface"
 PARTIAL = f"{HOME}/.twinserve-partial"
+REPORTS = "/run/twinserve/progress"
 SIZE = 4 << 20
 LARGE = 64 << 20  # from here on a file that was cut off is gone on with
 # Content is made from the number, so that two revisions can share it. Prints the manifest.
@@ -151,18 +152,16 @@ def sent(lab: Lab) -> list[int]:
     return [int(line) for line in lab.root(lab.hosts[0], "cat", *files).split()]
 
 
-def progress(lab: Lab, model: Model = MODEL) -> dict[str, Any]:
-    """What the copy reports; empty before it does."""
-    job = f"copy {lab.hosts[1]} {model.repo} {model.revision[:12]}".replace(" ", "-").replace("/", "-")
-    report = f"/run/twinserve/progress/{job}.json"
-    text = shell(lab, lab.hosts[0], f"if [ -f {report} ]; then cat {report}; fi")
+def progress(lab: Lab) -> dict[str, Any]:
+    """What the only copy reports; empty before it does."""
+    text = shell(lab, lab.hosts[0], f"find {REPORTS} -name 'copy-*.json' -exec cat {{}} +")
     found: dict[str, Any] = json.loads(text) if text.strip() else {}
     return found
 
 
 def forget_progress(lab: Lab) -> None:
     """So that a test sees its own copy alone."""
-    shell(lab, lab.hosts[0], "rm -f /run/twinserve/progress/copy-*")
+    shell(lab, lab.hosts[0], f"mkdir -p {REPORTS}; rm -f {REPORTS}/copy-*")
 
 
 def moved(lab: Lab, part: float) -> Callable[[], bool]:
