@@ -1,8 +1,8 @@
 """The small language in which engine data says when something holds: `{setting: wanted}`, all of them.
 
 Wanted is a value, a list of values, or operators: `above`, `below` (a number, another setting, `setting + 30`
-or `default`), `not` (a value, a list or `default`), `given` (the user set it), `set` (it has a value). A setting
-that is not known, because what the user gave could not be read, makes its condition false.
+or `default`), `not` (a value, a list or `default`), `given` (the user set it), `set` (it has a value). What
+is not known, because what the user gave could not be read, makes its condition false.
 """
 
 from __future__ import annotations
