@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,7 @@ from ..reach import Target, reach
 from ..shell import CommandError
 from ..shell import run as program
 from ..sysfs import read_devices
-from . import container, gpu, paths, unit
+from . import container, gpu, kept_logs, paths, unit
 from .check import rail_problems
 from .errors import AgentError
 from .plan import parse_link, read_link, read_plan, write_atomically
@@ -143,11 +144,20 @@ def unit_stop() -> None:
 
 
 def unit_clean() -> None:
-    """Remove what a crashed client or daemon left behind; undo what `run` did. Only for the unit."""
+    """Keep the log, remove what a crash left behind, undo what `run` did. Only for the unit."""
     plan = read_plan()
+    _keep_log(plan)
     container.remove(plan["container"])
     for command in plan.get("after", []):
         program(command)
+
+
+def _keep_log(plan: Mapping[str, Any]) -> None:
+    """Save what this start printed; a full disk must not keep a rank from being cleared away."""
+    try:
+        kept_logs.save(plan["rank"], plan["log_keep"], os.environ["INVOCATION_ID"])
+    except (OSError, AgentError, CommandError, KeyError) as error:
+        print(f"the log of this start is not kept: {error}", file=sys.stderr)
 
 
 def _link() -> dict[str, Any] | None:
