@@ -308,6 +308,21 @@ def test_an_adopted_pair_whose_start_is_forgotten_is_paired_as_the_settings_say(
     assert world.until("serving")["effective"]["rails"] == 1
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_o01_rank_that_was_restarted_while_no_supervisor_watched_is_not_adopted(
+    tmp_path: Any, rank: int
+) -> None:
+    world = serving()
+    path = tmp_path / "state.json"
+    statefile.write(path, statefile.document(world.loop.state, world.now))
+    world.ranks[rank].run()
+    world.supervise(statefile.restore(fresh(world.config, world.now, "t"), path))
+    world.until("loading")
+    assert world.heard(f"rank {rank} was replaced by another container: stopping both, then starting both")
+    assert [calls.count("start") for calls in world.calls] == [1, 1]
+    world.until("serving")
+
+
 def test_adopts_a_pair_that_is_still_loading() -> None:
     world = World()
     world.api.load_time = 100

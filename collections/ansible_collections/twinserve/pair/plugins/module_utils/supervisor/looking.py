@@ -39,6 +39,8 @@ def _decide(state: State, now: float) -> Moved:
     found = {rank: report["container"] for rank, report in reports.items() if report["container"]}
     if len(found) == len(state.ranks) and all(one["running"] for one in found.values()):
         running = digest([found[rank]["digest"] for rank in sorted(found)])
+        if text := _replaced(state, found):
+            return _clear(state, text, now)
         if running in state.known_digests:
             return _adopt(state, running, now)
         text = "the ranks that run have another configuration: stopping them, then starting both"
@@ -76,6 +78,14 @@ def _adopt(state: State, running: str, now: float) -> Moved:
 
 def _clear(state: State, reason: str, now: float) -> Moved:
     return enter(state, Phase.HALT, now, after=Phase.LOOK, reason=reason), (Say(state.epoch, reason),)
+
+
+def _replaced(state: State, found: Mapping[int, Mapping[str, Any]]) -> str | None:
+    """Say which rank was started alone while no supervisor watched: such a rank cannot rejoin its peer."""
+    for view in state.ranks:
+        if view.launched and view.launched != found[view.rank]["id"]:
+            return f"rank {view.rank} was replaced by another container: stopping both, then starting both"
+    return None
 
 
 def _leftovers(found: Mapping[int, Mapping[str, Any]]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..agent.plan import write_atomically
 from ..link import Endpoint, Link, Rail, Unused
-from .state import Phase, State
+from .state import Phase, RankView, State
 from .words import detail, shown
 
 _SCHEMA = 1
@@ -64,7 +64,7 @@ def write(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def restore(state: State, path: Path) -> State:
-    """Take over what an earlier supervisor of this boot knew: its restarts, its rails, the memory before."""
+    """Take over what an earlier supervisor of this boot knew: restarts, rails, containers, the memory before."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["state"] == "down":
@@ -79,6 +79,7 @@ def restore(state: State, path: Path) -> State:
             last_error=data["last_error"],
             known_digests=state.known_digests | {data["digest"]},
             link=_link(data["rails"]),
+            ranks=_ranks(state, data["ranks"]),
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         # Nothing to take over, or a file of another version: what runs is found by looking.
@@ -96,6 +97,12 @@ def _link(rails: Sequence[Mapping[str, Any]]) -> Link:
         warnings=tuple(one.reason for one in unused),
         unused=unused,
     )
+
+
+def _ranks(state: State, data: Sequence[Mapping[str, Any]]) -> tuple[RankView, ...]:
+    """Which container each rank was: another one in its place cannot have joined its peer."""
+    launched = {one["rank"]: one["container"] for one in data}
+    return tuple(replace(view, launched=launched[view.rank]) for view in state.ranks)
 
 
 def _rail(data: Mapping[str, Any]) -> Rail:
