@@ -10,7 +10,7 @@ from ..link import told_rails
 from ..rails import rank_name
 from ..render import digest
 from .events import Action, Report, Say
-from .linking import find_link, pair_link
+from .linking import expected_rails, find_link, pair_link
 from .patience import AGAIN, block, wait
 from .state import ApiView, Canary, Moved, Phase, State, ask, enter, with_rank
 
@@ -69,9 +69,11 @@ def _adopt(state: State, running: str, now: float) -> Moved:
         state = replace(state, link=replace(state.link, rails=rails))
     elif not state.link.rails:
         state = replace(state, link=pair_link(state))
+    expected = expected_rails(reports)
     older = "an older configuration is served: run the serve playbook to apply the newer one"
     notes = () if running == state.config.digest else (older,)
     state = replace(state, digest=running, notes=notes, proved=False, canary=Canary(), api=ApiView())
+    state = replace(state, expected_rails=expected)
     adopted = enter(state, Phase.LOAD, now, progress_at=now, vital_at=now, blocked=None, adopted=True)
     return adopted, (Say(state.epoch, "both ranks run already: adopting them"),)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from .ending import fail
 from .events import Action, Ask, Look, Probe
 from .observe import has_ended
+from .returning import watch
 from .state import Moved, State, ask
 
 _PROBE_EVERY = 2.0
@@ -39,8 +40,10 @@ def serve(state: State, now: float) -> Moved:
         asked += more
     state, more = ask(state, Look(state.epoch), now, _LOOK_EVERY)
     asked += more
-    state, more = _canary(state, now)
-    return state, (*asked, *more)
+    for watched in (_canary, watch):
+        state, more = watched(state, now)
+        asked += more
+    return state, tuple(asked)
 
 
 def unseen(state: State, now: float) -> tuple[int, float] | None:

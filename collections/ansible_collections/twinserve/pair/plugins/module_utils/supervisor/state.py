@@ -124,6 +124,9 @@ class State:
     digest: str = ""
     known_digests: frozenset[str] = frozenset()
     link: Link = Link()
+    # Rails beside it that are being proved while it serves, and what is to be said of them.
+    extra: Link = Link()
+    returned: str = ""
     notes: tuple[str, ...] = ()
     attempt: Attempt = Attempt()
     api: ApiView = ApiView()
@@ -188,6 +191,8 @@ def enter(state: State, phase: Phase, now: float, **changes: Any) -> State:
         asked={},
         answers={},
         problems={},
+        extra=Link(),
+        returned="",
         **changes,
     )
 

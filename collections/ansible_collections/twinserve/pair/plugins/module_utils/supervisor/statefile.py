@@ -53,7 +53,12 @@ def document(state: State, now: float) -> dict[str, Any]:
         "baseline": {str(rank): free for rank, free in state.baseline.items()},
         "last_error": state.last_error,
         "last_canary": _canary(state),
-        "warnings": [*state.link.warnings, *state.notes, *state.attempt.notes],
+        "warnings": [
+            *state.link.warnings,
+            *filter(None, [state.returned]),
+            *state.notes,
+            *state.attempt.notes,
+        ],
         "progress": _progress(state, now),
     }
 
@@ -64,7 +69,7 @@ def write(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def restore(state: State, path: Path) -> State:
-    """Take over what an earlier supervisor of this boot knew: restarts, rails, containers, the memory before."""
+    """Take over what an earlier supervisor of this boot knew: restarts, rails, containers, memory."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["state"] == "down":
@@ -84,6 +89,10 @@ def restore(state: State, path: Path) -> State:
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         # Nothing to take over, or a file of another version: what runs is found by looking.
         return state
+
+
+def _returned(state: State) -> list[str]:
+    return [state.returned] if state.returned else []
 
 
 def _ends(rail: Rail) -> dict[str, Any]:
