@@ -20,7 +20,7 @@ from ..reach import Target, reach
 from ..shell import CommandError
 from ..shell import run as program
 from ..sysfs import read_devices
-from . import container, gpu, kept_logs, paths, unit
+from . import cgroup, container, gpu, kept_logs, paths, unit
 from .check import rail_problems
 from .errors import AgentError
 from .plan import parse_link, read_link, read_plan, write_atomically
@@ -102,13 +102,14 @@ def state() -> dict[str, Any]:
             if shown.active == "active":
                 raise
             found = None
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    gpu_gib = used.result()
     return {
         "unit": shown.active,
         "container": found,
         "exit_code": shown.exit_code,
-        "gpu_gib": used.result(),
-        "log_line": lines[-1] if lines else None,
+        "gpu_gib": gpu_gib,
+        "memory_gib": cgroup.used_gib(found["pid"]) if found and gpu_gib is None else None,
+        "log": [line.strip() for line in log.splitlines() if line.strip()],
     }
 
 

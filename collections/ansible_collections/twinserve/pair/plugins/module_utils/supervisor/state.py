@@ -39,7 +39,11 @@ _SHOWN = {
 
 @dataclass(frozen=True)
 class RankView:
-    """What is known of a rank. `launched` is the container that this pair consists of."""
+    """What is known of a rank. `launched` is the container that this pair consists of.
+
+    `memory_gib` is the container's, where the GPU's is not known. `estimate_gib` and `step` are what the
+    engine said last.
+    """
 
     rank: int
     name: str
@@ -48,6 +52,9 @@ class RankView:
     running: bool = False
     exit_code: int | None = None
     gpu_gib: float | None = None
+    memory_gib: float | None = None
+    estimate_gib: str | None = None
+    step: str = ""
     log_line: str | None = None
     launched: str | None = None
     seen_at: float | None = None
@@ -146,7 +153,9 @@ class State:
     # Whether the ranks are to be stopped without their time to finish.
     kill: bool = False
     left_running: bool = False
+    # Until when running requests are waited for, and how many the stop cut then.
     drain_until: float | None = None
+    cut: int = 0
     last_error: str | None = None
     restarts: tuple[float, ...] = ()
     restarts_at: tuple[str, ...] = ()
@@ -206,12 +215,16 @@ def ask(state: State, action: Action, now: float, every: float = 0.0) -> Moved:
     """Ask something unless it is being asked, or was less than `every` seconds ago."""
     if action in state.pending:
         return state, ()
-    kind = f"{type(action).__name__} {getattr(action, 'rank', '')}"
-    last = state.asked.get(kind)
+    last = state.asked.get(kind(action))
     if last is not None and now - last < every:
         return state, ()
-    asked = {**state.asked, kind: now}
+    asked = {**state.asked, kind(action): now}
     return replace(state, pending=state.pending | {action}, asked=asked), (action,)
+
+
+def kind(action: Action) -> str:
+    """Return what an action is among those asked: its type, and its rank if it has one."""
+    return f"{type(action).__name__} {getattr(action, 'rank', '')}"
 
 
 def title(state: State, rank: int) -> str:

@@ -39,6 +39,8 @@ def document(state: State, now: float) -> dict[str, Any]:
                 "container": view.container,
                 "running": view.running,
                 "gpu_gib": view.gpu_gib,
+                "memory_gib": view.memory_gib,
+                "estimate_gib": float(view.estimate_gib) if view.estimate_gib else None,
                 "log_line": view.log_line,
             }
             for view in state.ranks
@@ -52,6 +54,7 @@ def document(state: State, now: float) -> dict[str, Any]:
         # GiB available before the ranks were started: what a stop waits for.
         "baseline": {str(rank): free for rank, free in state.baseline.items()},
         "last_error": state.last_error,
+        "cut_requests": state.cut,
         "last_canary": _canary(state),
         "warnings": [
             *state.link.warnings,
@@ -131,5 +134,6 @@ def _progress(state: State, now: float) -> dict[str, Any] | None:
     return {
         "elapsed_s": int(now - state.phase_at),
         "gpu_gib": [view.gpu_gib for view in state.ranks],
+        "step": state.ranks[0].step or None,
         "log_line": state.ranks[0].log_line,
     }
