@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -184,7 +185,7 @@ def test_slow_canary_behind_a_long_prefill_is_no_death() -> None:
     assert world.calls == [[], []]
 
 
-def test_hang_is_lack_of_progress_beyond_the_limit() -> None:
+def test_o15_hang_is_lack_of_progress_beyond_the_limit() -> None:
     world = serving()
     world.api.hangs = True
     assert world.run(800, tick=1)["state"] == "serving"
@@ -542,36 +543,13 @@ def test_drain_waits_for_running_requests_but_not_for_ever() -> None:
     assert world.over
 
 
-@pytest.mark.parametrize(("running", "text"), [(1, "cuts 1 running request"), (2, "cuts 2 running requests")])
-def test_stop_says_how_many_requests_it_cuts(running: int, text: str) -> None:
-    world = serving()
-    # Since the last look of all.
-    world.api.health["requests_running"] = running
-    world.terminate()
-    assert world.run(10)["cut_requests"] == running
-    assert (world.over, world.said.count(text)) == (True, 1)
-
-
-def test_stop_of_an_api_that_does_not_answer_is_not_held_up() -> None:
-    world = serving()
-
-    def submit(action: events.Action) -> None:
-        if not isinstance(action, events.Look):
-            world.submit(action)
-
-    world.loop.submit = submit
-    world.terminate()
-    world.run(5)
-    assert world.over
-
-
 def test_a_clock_that_is_stepped_changes_nothing() -> None:
     world = serving()
     world.loop.wall = lambda: "1970-01-01T00:00:00+00:00"
     assert world.run(200, tick=1)["state"] == "serving"
     assert world.calls == [[], []]
     for year in range(2030, 2034):
-        world.loop.wall = lambda now=year: f"{now}-01-01T00:00:00+00:00"
+        world.loop.wall = partial(str, f"{year}-01-01T00:00:00+00:00")
         world.ranks[0].die(1)
         world.run(5)
         document = world.until("serving", "down")

@@ -226,7 +226,7 @@ def test_f22_a_healthy_line_disturbs_nothing_and_without_alarms_no_log_is_fetche
     assert "logs" not in quiet.ranks[1].calls
 
 
-def test_l02_rank_that_dies_while_loading_ends_the_attempt_for_both() -> None:
+def test_l02_o08_rank_that_dies_while_loading_ends_the_attempt_for_both() -> None:
     world = World(restart_limit=0)
     world.api.load_time = 3600
     world.ranks[1].script = [Start(dies=20, log=tuple(f"line {number}" for number in range(40)))]

@@ -9,7 +9,7 @@ from typing import Any
 from .events import Action, Exit, Logs, Look, Probe, Report, Say, Stop
 from .memory import memory_back, overdue
 from .patience import AGAIN, again
-from .state import ApiView, Attempt, Canary, Moved, Phase, State, ask, enter, kind
+from .state import ApiView, Attempt, Canary, Moved, Phase, State, ask, enter
 from .verdict import Next, alarm, explain, judge, lines_of
 
 # For patterns; people get the last of them.
@@ -17,8 +17,6 @@ _LINES = 200
 _SHOWN = 25
 # A rank whose log or end cannot be had must not hold up the others.
 _COLLECT_LIMIT = 20.0
-# An API that does not say how many requests run must not hold up a stop.
-_ANSWER_LIMIT = 2.0
 _SOON = 0.5
 
 
@@ -63,12 +61,11 @@ def collect(state: State, now: float) -> Moved:
 
 def halt(state: State, now: float) -> Moved:
     """Stop all ranks in the engine's order, then go where `after` says."""
-    if state.drain_until is not None and not _drained(state, now):
+    if state.drain_until is not None and now < state.drain_until and _busy(state):
         return ask(state, Look(state.epoch), now, 1.0)
-    state, said = _cut(state)
-    asked = list(said)
     if state.starting:
-        return state, said
+        return state, ()
+    asked: list[Action] = []
     settled = set(state.answers) | set(state.problems)
     for group in _stop_groups(state):
         for rank in group:
@@ -76,13 +73,13 @@ def halt(state: State, now: float) -> Moved:
             asked += more
         if not set(group) <= settled:
             return state, tuple(asked)
-    asked += [
+    said = [
         Say(state.epoch, f"rank {rank} was not stopped: {why}")
         for rank, why in sorted(state.problems.items())
     ]
-    changes: dict[str, Any] = {"api": ApiView(), "canary": Canary(), "proved": False}
+    changes: dict[str, Any] = {"api": ApiView(), "canary": Canary(), "drain_until": None, "proved": False}
     state = enter(state, state.after, now, emptied_at=now, available={}, kill=False, **changes)
-    return state, tuple(asked)
+    return state, tuple(said)
 
 
 def down(state: State, now: float) -> Moved:
@@ -191,22 +188,5 @@ def _stop_groups(state: State) -> list[list[int]]:
     return [[0], ranks[1:]] if state.config.stop_order == "head_first" else [ranks]
 
 
-def _drained(state: State, now: float) -> bool:
-    """Whether no request runs any more, or they have had their time; by a look of now, if the API answers."""
-    look = Look(state.epoch)
-    if look in state.pending or kind(look) not in state.asked:
-        return now - state.phase_at > _ANSWER_LIMIT and now >= (state.drain_until or 0.0)
-    return not _running(state) or now >= (state.drain_until or 0.0)
-
-
-def _cut(state: State) -> Moved:
-    """Say how many requests the stop cuts."""
-    cut = _running(state) if state.drain_until is not None else state.cut
-    if cut == state.cut:
-        return replace(state, drain_until=None), ()
-    text = f"cuts {cut} running request{'' if cut == 1 else 's'}"
-    return replace(state, drain_until=None, cut=cut), (Say(state.epoch, text),)
-
-
-def _running(state: State) -> int:
-    return int(state.api.health.get("requests_running", 0) or 0)
+def _busy(state: State) -> bool:
+    return int(state.api.health.get("requests_running", 0) or 0) > 0

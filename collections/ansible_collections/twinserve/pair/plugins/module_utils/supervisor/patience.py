@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .events import Action, Report, Say
-from .state import Moved, Phase, State, enter, kind
+from .state import Moved, Phase, State, enter
 
 # How often a start that cannot go on looks again, in seconds.
 AGAIN = 2.0
@@ -29,5 +29,5 @@ def wait(state: State, why: str, now: float) -> Moved:
 def again(state: State, now: float, delay: float, waiting: str = "", phase: Phase = Phase.LOOK) -> State:
     """Ask for new reports after `delay` seconds: those of a moment ago would say the same."""
     state = enter(state, phase, now, waiting=waiting)
-    asked = {kind(Report(state.epoch, view.rank)): now - AGAIN + delay for view in state.ranks}
+    asked = {f"{Report.__name__} {view.rank}": now - AGAIN + delay for view in state.ranks}
     return replace(state, asked=asked)

@@ -153,9 +153,7 @@ class State:
     # Whether the ranks are to be stopped without their time to finish.
     kill: bool = False
     left_running: bool = False
-    # Until when running requests are waited for, and how many the stop cut then.
     drain_until: float | None = None
-    cut: int = 0
     last_error: str | None = None
     restarts: tuple[float, ...] = ()
     restarts_at: tuple[str, ...] = ()
@@ -215,16 +213,12 @@ def ask(state: State, action: Action, now: float, every: float = 0.0) -> Moved:
     """Ask something unless it is being asked, or was less than `every` seconds ago."""
     if action in state.pending:
         return state, ()
-    last = state.asked.get(kind(action))
+    kind = f"{type(action).__name__} {getattr(action, 'rank', '')}"
+    last = state.asked.get(kind)
     if last is not None and now - last < every:
         return state, ()
-    asked = {**state.asked, kind(action): now}
+    asked = {**state.asked, kind: now}
     return replace(state, pending=state.pending | {action}, asked=asked), (action,)
-
-
-def kind(action: Action) -> str:
-    """Return what an action is among those asked: its type, and its rank if it has one."""
-    return f"{type(action).__name__} {getattr(action, 'rank', '')}"
 
 
 def title(state: State, rank: int) -> str:

@@ -54,7 +54,6 @@ def document(state: State, now: float) -> dict[str, Any]:
         # GiB available before the ranks were started: what a stop waits for.
         "baseline": {str(rank): free for rank, free in state.baseline.items()},
         "last_error": state.last_error,
-        "cut_requests": state.cut,
         "last_canary": _canary(state),
         "warnings": [
             *state.link.warnings,

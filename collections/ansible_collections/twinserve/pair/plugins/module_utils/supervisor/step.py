@@ -54,7 +54,7 @@ def _quit(state: State, now: float) -> State:
     """SIGTERM: stop all ranks, then go. Ranks that are being stopped already need no second order."""
     if state.phase is Phase.HALT:
         return replace(state, quitting=True, after=Phase.EMPTY)
-    drain = now + state.config.drain_timeout if state.phase is Phase.SERVE else None
+    drain = state.config.drain_timeout if state.phase is Phase.SERVE else 0.0
     return enter(
         state,
         Phase.HALT,
@@ -62,5 +62,5 @@ def _quit(state: State, now: float) -> State:
         quitting=True,
         after=Phase.EMPTY,
         reason="asked to stop",
-        drain_until=drain,
+        drain_until=now + drain if drain else None,
     )
