@@ -112,6 +112,7 @@ class FakeRank:
     expected: list[dict[str, Any]] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
     pcie_error: str | None = None
+    dark: list[str] = field(default_factory=list)
 
     def call(self, words: Sequence[str], stdin: str, timeout: float) -> str:
         """Answer a verb."""
@@ -180,6 +181,7 @@ class FakeRank:
             "exit_code": self.exit_code,
             "gpu_gib": self.gpu_gib,
             "memory_gib": self.memory_gib,
+            "dark": self.dark,
             "log": self.log[-20:],
         }
 

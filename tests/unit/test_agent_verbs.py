@@ -185,6 +185,7 @@ def test_state_while_loading(node: FakeNode) -> None:
         "exit_code": None,
         "gpu_gib": 10.5,
         "memory_gib": None,
+        "dark": [],
         "log": ["[tensorfold] loading x", "[tensorfold] admission"],
     }
     wanted = "--lines 20 _SYSTEMD_UNIT=twinserve-rank.service _SYSTEMD_INVOCATION_ID=abc"
@@ -217,6 +218,15 @@ def test_state_while_docker_is_silent(node: FakeNode) -> None:
 def test_gpu_memory_without_a_figure_is_unknown(node: FakeNode, text: str, expected: float | None) -> None:
     node.answer("nvidia-smi", text)
     assert verbs.state()["gpu_gib"] == expected
+
+
+def test_state_names_the_ports_of_its_rails_that_are_dark(node: FakeNode) -> None:
+    root = node.folder / "root"
+    assert verbs.state(root)["dark"] == [], "it was told no rail yet"
+    node.link(LINK)
+    assert verbs.state(root)["dark"] == []
+    (root / "sys/class/net/enp1s0f1np1/carrier").write_text("0\n")
+    assert verbs.state(root)["dark"] == ["enp1s0f1np1"]
 
 
 def test_memory_of_a_container_is_its_control_groups(tmp_path: Path) -> None:

@@ -60,3 +60,50 @@ def test_a_pair_with_all_its_rails_asks_for_no_reports() -> None:
     world.until("serving")
     world.run(130, tick=1)
     assert [calls.count("report") for calls in world.calls] == [1, 1]
+
+
+def pull(world: World) -> None:
+    """Take the cable of the second rail out."""
+    for rank, ports in enumerate((fake_pair.head, fake_pair.worker)):
+        twin = ("roceP2p1s0f1", "roceP2p1s0f0")[rank]
+        change: dict[str, Any] = {twin: {"operstate": "down", "carrier": False}}
+        world.ranks[rank].devices = ports(**change)
+        world.ranks[rank].dark = [("enP2p1s0f1np1", "enP2p1s0f0np0")[rank]]
+        world.ranks[rank].expected = [{"netdev": "n", "hca": hca, "address": ""} for hca in ("a", "b")]
+
+
+def test_a_pair_that_hangs_over_a_pulled_cable_is_started_over_the_other_rail() -> None:
+    world = World()
+    world.until("serving")
+    world.run(5)
+    pull(world)
+    world.api.hangs = True
+    pulled = world.now
+    world.until("loading")
+    assert world.now - pulled < 25, "what the second rail is waited for has passed already"
+    world.api.hangs = False
+    document = world.until("serving")
+    assert document["effective"]["rails"] == 1
+    assert (
+        "enP2p1s0f1np1 of spark-a; enP2p1s0f0np0 of spark-b has no carrier and nothing has moved"
+        in (document["last_error"])
+    )
+
+
+def test_a_pair_that_answers_although_a_cable_is_out_is_left_alone() -> None:
+    world = World()
+    world.until("serving")
+    pull(world)
+    world.run(120)
+    assert [calls.count("start") for calls in world.calls] == [1, 1]
+
+
+def test_a_prompt_that_is_being_read_is_given_the_engines_own_time() -> None:
+    world = World()
+    world.until("serving")
+    world.run(5)
+    pull(world)
+    world.api.hangs = True
+    world.api.health |= {"streams": {"prefilling": 1}, "requests_running": 2}
+    assert world.run(300, tick=1)["state"] == "serving"
+    world.until("loading", limit=60)

@@ -21,7 +21,7 @@ from ..shell import CommandError
 from ..shell import run as program
 from ..sysfs import read_devices
 from . import cgroup, container, gpu, kept_logs, paths, unit
-from .check import rail_problems
+from .check import dark_ports, rail_problems
 from .errors import AgentError
 from .plan import parse_link, read_link, read_plan, write_atomically
 
@@ -88,7 +88,7 @@ def kill() -> dict[str, Any]:
     return stop()
 
 
-def state() -> dict[str, Any]:
+def state(root: Path = Path("/")) -> dict[str, Any]:
     """Return what the supervisor polls. Docker's silence is an error only while the unit claims to run."""
     plan = read_plan()
     with ThreadPoolExecutor(max_workers=3) as pool:
@@ -109,6 +109,7 @@ def state() -> dict[str, Any]:
         "exit_code": shown.exit_code,
         "gpu_gib": gpu_gib,
         "memory_gib": cgroup.used_gib(found["pid"]) if found and gpu_gib is None else None,
+        "dark": dark_ports((_link() or {"rails": []})["rails"], root),
         "log": [line.strip() for line in log.splitlines() if line.strip()],
     }
 

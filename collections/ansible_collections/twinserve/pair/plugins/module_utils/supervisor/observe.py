@@ -89,6 +89,7 @@ def _probe(state: State, view: RankView, done: Done, now: float) -> State:
         gpu_gib=seen["gpu_gib"],
         memory_gib=seen["memory_gib"],
         log_line=seen["log"][-1] if seen["log"] else None,
+        dark=tuple(seen["dark"]),
         seen_at=now,
         strays=view.strays + 1 if seen["unit"] == "active" and not container.get("running") else 0,
         misses=0,

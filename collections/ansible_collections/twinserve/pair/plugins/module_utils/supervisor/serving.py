@@ -18,6 +18,8 @@ _MISSES = 3
 _BAD = 2
 # A worker that cannot be seen while nothing comes out of the head: dead, if only our canary is waiting.
 _OUTAGE = 60.0
+# Seconds without a reply over a link that has lost a rail, and while the engine may wait for it itself.
+_DARK, _DARK_BUSY = 15.0, 330.0
 # The request of the canary has its own end well after we have judged it.
 _GRACE = 60.0
 # No counter moves while a prompt is read, which takes 16 minutes for a million tokens. Nothing that the
@@ -27,6 +29,7 @@ _READING = 1800.0
 
 def serve(state: State, now: float) -> Moved:
     """Watch ranks, API and canary; any death, or a hang, ends this run of the pair."""
+    state = _lights(state, now)
     for view in state.ranks:
         if how := has_ended(view):
             return fail(state, f"rank {view.rank} {how}", now, culprit=view.rank)
@@ -67,6 +70,10 @@ def _hangs(state: State, now: float) -> str | None:
     silent = now - max(state.vital_at, canary.sent)
     if silent > (_longest(state) if _works(state) else state.config.hang_limit):
         return f"no progress for {silent:.0f} s: the canary has no answer and the counters stand still"
+    if (dark := _dark(state)) and state.dark_at is not None:
+        reading = int((state.api.health.get("streams") or {}).get("prefilling", 0) or 0) > 0
+        if min(silent, now - state.dark_at) > (_DARK_BUSY if reading else _DARK):
+            return f"{dark} has no carrier and nothing has moved for {silent:.0f} s"
     alone = int(state.api.health.get("requests_running", 0) or 0) <= 1
     lost = unseen(state, now)
     if lost and alone and silent > _OUTAGE and lost[1] > _OUTAGE:
@@ -74,6 +81,18 @@ def _hangs(state: State, now: float) -> str | None:
             f"rank {lost[0]} unreachable for {lost[1]:.0f} s and the canary has no answer for {silent:.0f} s"
         )
     return None
+
+
+def _lights(state: State, now: float) -> State:
+    """Note since when a rail in use has been dark."""
+    if not _dark(state):
+        return replace(state, dark_at=None, short_at=None)
+    # The next start need not wait for it again.
+    return replace(state, dark_at=now, short_at=now) if state.dark_at is None else state
+
+
+def _dark(state: State) -> str:
+    return "; ".join(f"{port} of {state.ranks[view.rank].name}" for view in state.ranks for port in view.dark)
 
 
 def _works(state: State) -> bool:
@@ -92,7 +111,7 @@ def _canary(state: State, now: float) -> Moved:
     if waiting(state):
         return state, ()
     canary = state.canary
-    doubt = canary.bad > 0 or not state.proved or unseen(state, now) is not None
+    doubt = canary.bad > 0 or not state.proved or unseen(state, now) is not None or bool(_dark(state))
     due = _SOON if doubt else state.config.canary_interval
     if canary.ended is not None and now - canary.ended < due:
         return state, ()

@@ -58,6 +58,8 @@ class RankView:
     log_line: str | None = None
     launched: str | None = None
     seen_at: float | None = None
+    # Ports of its rails without a live other end.
+    dark: tuple[str, ...] = ()
     # Looks in a row that found the unit active without its container, and looks that failed.
     strays: int = 0
     misses: int = 0
@@ -138,6 +140,8 @@ class State:
     attempt: Attempt = Attempt()
     api: ApiView = ApiView()
     canary: Canary = Canary()
+    # Since when a rail in use has been without carrier.
+    dark_at: float | None = None
     # The last sign of progress while loading, and of life while serving.
     progress_at: float = 0.0
     vital_at: float = 0.0
