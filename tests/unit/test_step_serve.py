@@ -219,6 +219,20 @@ def test_reading_a_million_tokens_is_no_hang(health: dict[str, Any]) -> None:
     assert world.until("serving")["last_error"].startswith("no progress for 180")
 
 
+@pytest.mark.parametrize(
+    ("others", "after"), [(0, 301), (1, 1800)], ids=["the canary alone", "somebody else"]
+)
+def test_a_canary_that_is_read_itself_is_no_work(others: int, after: int) -> None:
+    world = serving(hang_limit=301)
+    world.run(50)
+    world.api.hangs = True
+    # Both engines that count requests when they come and those that count them at their end say as much.
+    world.api.health |= {"streams": {"prefilling": 1}, "requests_running": 1, "requests_total": 1 + others}
+    hung = world.now
+    world.until("starting", limit=3600)
+    assert after < world.now - hung < after + 70
+
+
 def test_arriving_requests_are_no_sign_of_life() -> None:
     world = serving()
     world.api.hangs = True

@@ -70,11 +70,10 @@ def _hangs(state: State, now: float) -> str | None:
     silent = now - max(state.vital_at, canary.sent)
     if silent > (_longest(state) if _works(state) else state.config.hang_limit):
         return f"no progress for {silent:.0f} s: the canary has no answer and the counters stand still"
-    if (dark := _dark(state)) and state.dark_at is not None:
-        reading = int((state.api.health.get("streams") or {}).get("prefilling", 0) or 0) > 0
-        if min(silent, now - state.dark_at) > (_DARK_BUSY if reading else _DARK):
-            return f"{dark} has no carrier and nothing has moved for {silent:.0f} s"
-    alone = int(state.api.health.get("requests_running", 0) or 0) <= 1
+    since = now if state.dark_at is None else state.dark_at
+    if min(silent, now - since) > (_DARK_BUSY if _works(state) else _DARK):
+        return f"{_dark(state)} has no carrier and nothing has moved for {silent:.0f} s"
+    alone = _running(state) <= 1
     lost = unseen(state, now)
     if lost and alone and silent > _OUTAGE and lost[1] > _OUTAGE:
         return (
@@ -96,10 +95,18 @@ def _dark(state: State) -> str:
 
 
 def _works(state: State) -> bool:
-    """Whether the engine says that it reads a prompt, or runs more than our canary."""
-    health = state.api.health
-    streams = health.get("streams") or {}
-    return int(streams.get("prefilling", 0) or 0) > 0 or int(health.get("requests_running", 0) or 0) > 1
+    """Whether the engine runs anything but our canary, which may wait behind a prompt that takes long."""
+    canary, running = state.canary, _running(state)
+    ours = canary.quiet and running <= 1 and _total(state) - canary.total <= 1
+    return running > 0 and not ours
+
+
+def _running(state: State) -> int:
+    return int(state.api.health.get("requests_running", 0) or 0)
+
+
+def _total(state: State) -> float:
+    return float(state.api.health.get("requests_total", 0) or 0)
 
 
 def _longest(state: State) -> float:
@@ -117,4 +124,5 @@ def _canary(state: State, now: float) -> Moved:
         return state, ()
     timeout = _longest(state) + _GRACE
     state, asked = ask(state, Ask(state.epoch, state.api.model or state.config.served_name, timeout), now)
-    return replace(state, canary=replace(canary, sent=now)), asked
+    quiet, total = _running(state) == 0, _total(state)
+    return replace(state, canary=replace(canary, sent=now, quiet=quiet, total=total)), asked
