@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import base64
+import ensurepip
 import hashlib
+import io
 import json
+import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from conftest import NAME
@@ -15,6 +19,8 @@ from link_setups import own_lab, said, shell
 
 PLAY = "playbooks/container.yml"
 BUILD = (PLAY, "-e", "release=made", "-e", "image_source=build")
+# The lab's image has none.
+PIP = next(Path(ensurepip.__file__).with_name("_bundled").glob("pip-*.whl"))
 ENGINE, RECIPE = "/srv/engine", "/srv/recipe"
 # Says at which address it listens; every manifest is denied.
 DENYING = """
@@ -143,3 +149,60 @@ def test_what_cannot_be_pulled_is_built_with_auto(pair: Lab) -> None:
     assert "it is built here" in said(run.output)
     assert again.changed == 0 and "built here, in place of" in said(again.output)
     assert labels(pair, pair.hosts[1])["tf.patches"] == label(PATCHES)
+
+
+def wheels(lab: Lab) -> tuple[str, str]:
+    """A repository on the head with pip and one package, as wheels; its address, and the package's hash."""
+    name, buffer = "example-1.0", io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as wheel:
+        wheel.writestr("example.py", "X = 7\n")
+        wheel.writestr(f"{name}.dist-info/METADATA", "Metadata-Version: 2.1\nName: example\nVersion: 1.0\n")
+        wheel.writestr(
+            f"{name}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{name}.dist-info/RECORD", "")
+    package = buffer.getvalue()
+    files = {PIP.name: PIP.read_bytes(), f"{name}-py3-none-any.whl": package}
+    return put_repository(lab, lab.hosts[0], "/srv/wheels", files), hashlib.sha256(package).hexdigest()
+
+
+@pytest.mark.slow
+def test_an_image_is_derived_with_a_package_by_its_hash_and_not_with_another(pair: Lab) -> None:
+    """As an engine that ships as an image gets one library more."""
+    address, right = wheels(pair)
+    base = pinned(pair)
+    pair.root(pair.hosts[0], "docker", "pull", "--quiet", base)
+
+    def derive(hashed: str) -> None:
+        recipe = {
+            "requirements": [f"example==1.0 --hash=sha256:{hashed}"],
+            "install": (
+                f"python3 engine/{PIP.name}/pip install --no-index --find-links engine --no-deps "
+                "--require-hashes --target /opt/derived --requirement requirements.txt"
+            ),
+            "patches": {},
+            "extras": [],
+            # What `env` sets comes after the check.
+            "check": "PYTHONPATH=/opt/derived python3 -c 'import example; assert example.X == 7'",
+            "env": {"PYTHONPATH": "/opt/derived"},
+        }
+        release = {
+            "extends": "lab",
+            "defaults": {"base_image": base, "engine_source": address},
+            "recipe": recipe,
+        }
+        (pair.folder / "catalogue/derived.yml").write_text(json.dumps(release))
+
+    play = (PLAY, "-e", "release=derived", "-e", "image_source=build")
+    before = ids(pair)
+    derive("0" * 64)
+    pair.play(*play).refused()
+    assert ids(pair) == before
+
+    derive(right)
+    pair.play(*play).succeeded()
+
+    newest = "docker images --quiet localhost/twinserve/tensorfold | head -n1"
+    for host in pair.hosts:
+        run = f"docker run --rm --entrypoint python3 $({newest}) -c 'import example; print(example.X)'"
+        assert shell(pair, host, run).strip() == "7"

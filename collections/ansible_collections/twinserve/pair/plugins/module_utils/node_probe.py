@@ -15,6 +15,7 @@ from typing import Any
 
 from . import (
     authorized_file,
+    good,
     gpus,
     hf_cache,
     host_names,
@@ -68,6 +69,7 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
         "listeners": lambda: [asdict(one) for one in listeners.read_listeners()],
         "state": lambda: _json(Path("/run/twinserve/state.json")),
         "rank_plan": lambda: _json(Path(managed_files.ETC, "rank.json")),
+        "good": good.read_good,
         "pair_config": lambda: _json(Path(managed_files.ETC, "pair.json")),
     }
     futures = {name: pool.submit(reader) for name, reader in readers.items()}
