@@ -132,7 +132,7 @@ def cut_the_rail(lab: Lab, run: subprocess.Popen[str]) -> None:
 
 
 def fill_the_workers_disk(lab: Lab, run: subprocess.Popen[str]) -> None:
-    lab.verb("disk", lab.hosts[1], "0.01")
+    lab.verb("disk", lab.hosts[1], "0.03")
     run.wait(timeout=1200)
     lab.verb("disk", lab.hosts[1], "1000")
 

@@ -308,12 +308,16 @@ def test_c06_an_old_login_or_a_break_is_named_and_nothing_is_built_instead(said:
     )
     for broken in (
         "error pulling image configuration: download failed after attempts=6: EOF",
+        "Pulling\ndial tcp 192.0.2.1:443: connect: connection refused",
         'Get "https://ghcr.io/v2/x/y/blobs/sha256:aa11": dial tcp: connection refused',
         "failed to copy: httpReadSeeker: failed open: dial tcp: connection refused",
     ):
         text = "ghcr.io broke off in the middle; run again"
         assert told(broken, image_stream.pull_meanings(with_login, "ghcr.io/x/y", "the head")) == text
-    for other in ("manifest unknown", "open /var/lib/docker/x: permission denied"):
+    no_answer = (
+        'Error response from daemon: Get "https://ghcr.io/v2/": dial tcp 192.0.2.1:443: connect: refused'
+    )
+    for other in (no_answer, "manifest unknown", "open /var/lib/docker/x: permission denied"):
         assert told(other, image_stream.pull_meanings(with_login, "ghcr.io/x/y", "the head")) == ""
 
 
