@@ -10,6 +10,7 @@ from . import apt_sources, base, device_verbs, disk, engine, image_store, lifecy
 from .errors import LabError
 from .layout import Lab, check_name, state_root
 from .progress import Progress
+from .services import control
 from .verbs import Verb, Verbs, running_lab
 
 
@@ -97,6 +98,12 @@ def _store(options: argparse.Namespace, progress: Progress) -> int:
     return 0
 
 
+def _service(options: argparse.Namespace, progress: Progress) -> int:
+    lab = running_lab(options)
+    control.switch(lab, apt_sources.distribution(), options.service, options.state == "on")
+    return 0
+
+
 def _engine(options: argparse.Namespace, progress: Progress) -> int:
     host = running_lab(options).host(options.host)
     switches = {} if options.clear else engine.read_switches(host)
@@ -117,6 +124,9 @@ def _parser() -> argparse.ArgumentParser:
     verbs.add("wipe", _wipe, "down, and remove all state; with the last lab also the base and the caches")
     verbs.add("status", _status, "what runs; exit code 1 unless all does")
     verbs.add("env", _env, "paths and addresses for other programs")
+    service = verbs.add("service", _service, "end one of the lab's own services, or start it again")
+    service.add_argument("service", choices=sorted(control.PORTS))
+    service.add_argument("state", choices=("on", "off"))
     _add_host_verbs(verbs)
     device_verbs.add(verbs)
     return verbs.parser

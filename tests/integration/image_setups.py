@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import os
@@ -12,7 +11,7 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -132,13 +131,13 @@ def change_content(lab: Lab, host: str, name: str, patches: str) -> None:
     shell(lab, host, script)
 
 
-def put_repository(lab: Lab, host: str, path: str, files: dict[str, str]) -> str:
+def put_repository(lab: Lab, host: str, path: str, files: Mapping[str, str | bytes]) -> str:
     """A git repository on the host with one commit of these files; its address and commit as in a recipe."""
     with tempfile.TemporaryDirectory() as work:
         top = Path(work, "repo")
         for name, text in files.items():
             (top / name).parent.mkdir(parents=True, exist_ok=True)
-            (top / name).write_text(text)
+            (top / name).write_bytes(text if isinstance(text, bytes) else text.encode())
         env = {**os.environ, **_WHO, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_TEMPLATE_DIR": "/dev/null"}
         for words in (["init", "--quiet", "-b", "main"], ["add", "."], ["commit", "--quiet", "-m", "x"]):
             subprocess.run(["git", *words], cwd=top, env=env, check=True)
@@ -146,14 +145,11 @@ def put_repository(lab: Lab, host: str, path: str, files: dict[str, str]) -> str
             ["git", "rev-parse", "HEAD"], cwd=top, env=env, check=True, capture_output=True, text=True
         ).stdout.strip()
         buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        with tarfile.open(fileobj=buffer, mode="w") as archive:
             archive.add(top / ".git", ".git")
-    packed = base64.b64encode(buffer.getvalue()).decode()
-    shell(
-        lab,
-        host,
-        f"rm -rf {path}; mkdir -p {path}; echo {packed} | base64 -d | tar -xz --no-same-owner -C {path}",
-    )
+    unpack = f"rm -rf {path}; mkdir -p {path}; tar -x --no-same-owner -C {path}"
+    argv = [str(ROOT / "lab/lab"), "exec", "--name", lab.name, host, "sh", "-ec", unpack]
+    subprocess.run(argv, input=buffer.getvalue(), check=True)
     return f"file://{path}/.git@{head}"
 
 

@@ -130,6 +130,7 @@ def test_c09_a_container_that_gets_no_gpu_is_told_by_what_it_said(pair: Lab) -> 
         refused = said(pair.play(PLAY).refused().output)
     finally:
         shell(pair, worker, f"mv /root/nvidia-container-runtime-hook {hook}; systemctl restart docker")
+    assert "docker run --help" not in refused, "a hint is no reason"
     assert f"GPU container failed on {worker}: " in refused
     assert "check nvidia-container-toolkit (CDI spec, runtime mode)" in refused
 
