@@ -93,6 +93,25 @@ def job_under_way(lab: Lab, host: str, kind: str, run: subprocess.Popen[str]) ->
     time.sleep(3)
 
 
+def heard(run: subprocess.Popen[str], text: str) -> str:
+    """What the run says up to the line that has this text."""
+    lines = []
+    assert run.stdout
+    for line in run.stdout:
+        lines.append(line)
+        if text in line:
+            return "".join(lines)
+    raise AssertionError(f"{text} was not said: {''.join(lines)}")
+
+
+def rest(run: subprocess.Popen[str]) -> str:
+    """What the run says from here to its end, which must be a good one."""
+    assert run.stdout
+    text = run.stdout.read()
+    assert run.wait() == 0, text
+    return text
+
+
 def forget_images(lab: Lab, host: str) -> None:
     """Remove every image of the store in use."""
     shell(lab, host, "docker image prune --all --force")

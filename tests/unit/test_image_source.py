@@ -387,6 +387,7 @@ def ways(said: str) -> tuple[str, bool]:
     "said",
     [
         "error pulling image configuration: download failed after attempts=6: dial tcp: connection refused",
+        "Pulling\ndial tcp 192.0.2.1:443: connect: connection refused",
         'Get "https://ghcr.io/v2/x/y/blobs/sha256:aa11": dial tcp: connection refused',
         "failed to copy: httpReadSeeker: failed open: dial tcp: connection refused",
         "unexpected EOF",
@@ -412,7 +413,10 @@ def test_a_pull_that_broke_off_is_named_and_nothing_is_built_instead(said: str) 
             "ghcr.io has no ",
         ),
         ('Get "https://ghcr.io/v2/": dial tcp: lookup ghcr.io: no such host', "ghcr.io cannot be reached"),
-        ("dial tcp 192.0.2.1:443: connect: connection refused", "ghcr.io cannot be reached"),
+        (
+            'Error response from daemon: Get "https://ghcr.io/v2/": dial tcp 192.0.2.1:443: connect: refused',
+            "ghcr.io cannot be reached",
+        ),
         ('Get "https://ghcr.io/v2/": net/http: TLS handshake timeout', "ghcr.io cannot be reached"),
     ],
 )

@@ -24,8 +24,11 @@ _ABSENT = (
 _UNREACHED = r"dial tcp|TLS handshake timeout|while awaiting headers|while waiting for connection"
 _FULL = r"no space left on device"
 _BROKE_OFF = r"closed by remote host|server \S+ not responding|send disconnect|Connection reset by"
-# Said after the registry has begun to give out the image: by Docker's own store, by containerd's.
-_HALF_WAY = r"/blobs/sha256:|download failed after attempts|failed to copy|unexpected EOF|short read"
+# Said after the registry has begun to give out the image: by Docker's own store, by containerd's. Before one
+# that did not answer at all they say what was asked.
+_HALF_WAY = (
+    r"(?:\A|\n)dial tcp |/blobs/sha256:|download failed after|failed to copy|unexpected EOF|short read"
+)
 _MAY_NOT = r"sudo: .*(password is required|not allowed)"
 # The name travels with the image; the program in the middle notes how much went through.
 _COUNT = "/usr/bin/python3 -P -m twinserve.piped {size}"
