@@ -153,7 +153,7 @@ def sent(lab: Lab) -> list[int]:
 
 def progress(lab: Lab, model: Model = MODEL) -> dict[str, Any]:
     """What the copy reports; empty before it does."""
-    job = f"copy {lab.hosts[1]} {model.repo} {model.revision[:12]}".replace(" ", "-").replace("/", "-")
+    job = f"copy {lab.hosts[1]} {model.repo}".replace(" ", "-").replace("/", "-")
     report = f"/run/twinserve/progress/{job}.json"
     text = shell(lab, lab.hosts[0], f"if [ -f {report} ]; then cat {report}; fi")
     found: dict[str, Any] = json.loads(text) if text.strip() else {}
