@@ -36,7 +36,7 @@ def test_needs_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
 def test_answers_are_json_and_logs_are_text(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     node.answer("journalctl", "one\ntwo\n")
     assert main(["state"]) == 0
-    assert json.loads(capsys.readouterr().out)["log_line"] == "two"
+    assert json.loads(capsys.readouterr().out)["log"] == ["one", "two"]
     assert main(["logs", "2"]) == 0
     assert capsys.readouterr().out == "one\ntwo\n"
 

@@ -93,6 +93,9 @@ def environment_faults(engine_env: Mapping[str, str], release: Mapping[str, Any]
         choices = release.get("tuning_choices", {}).get(name)
         if name in managed:
             faults.append(f"engine_env: {name} is managed; use {managed[name]}")
+        elif isinstance(choices, Mapping):
+            if not (value.isdecimal() and choices["min"] <= int(value) <= choices["max"]):
+                faults.append(f"engine_env: {name} is {choices['min']} to {choices['max']}, not {value}")
         elif choices and value not in choices:
             faults.append(f"engine_env: {name} is {show(value)}: it takes {listed(choices)}")
     return faults
