@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from . import apt_sources, base, device_verbs, disk, engine, lifecycle, ownership, power, report
+from . import apt_sources, base, device_verbs, disk, engine, image_store, lifecycle, ownership, power, report
 from .errors import LabError
 from .layout import Lab, check_name, state_root
 from .progress import Progress
@@ -93,6 +93,11 @@ def _disk(options: argparse.Namespace, progress: Progress) -> int:
     return 0
 
 
+def _store(options: argparse.Namespace, progress: Progress) -> int:
+    image_store.choose(running_lab(options).host(options.host), options.store)
+    return 0
+
+
 def _service(options: argparse.Namespace, progress: Progress) -> int:
     lab = running_lab(options)
     control.switch(lab, apt_sources.distribution(), options.service, options.state == "on")
@@ -143,6 +148,8 @@ def _add_host_verbs(verbs: Verbs) -> None:
     }
     for name, (run, text) in sizes.items():
         verbs.add(name, run, text, host=True).add_argument("gib", type=float, metavar="GIB")
+    store = verbs.add("store", _store, "where the host's Docker keeps images", host=True)
+    store.add_argument("store", choices=image_store.STORES)
     engine_verb = verbs.add("engine", _engine, "set switches of the simulated engine", host=True)
     engine_verb.add_argument("--clear", action="store_true", help="forget the switches that are set")
     engine_verb.add_argument("switch", nargs="*", metavar="KEY=VALUE")

@@ -112,18 +112,11 @@ class _Watch:
 
 def _bytes(order: Order) -> tuple[int, int | None]:
     """Bytes here and in all; before the client has the hub's list, all that its repository has counts."""
-    wanted = _wanted(order)
+    wanted = hf_blobs.by_etag(hf_cache.hub_list(*order.place))
     blobs = hf_blobs.on_disk(hf_cache.repo_folder(order.home, order.repo))
     if not wanted:
         return sum(blobs.values()), None
     return hf_blobs.arrived(wanted, blobs), sum(wanted.values())
-
-
-def _wanted(order: Order) -> dict[str, int]:
-    try:
-        return hf_blobs.by_etag(hf_cache.hub_list(*order.place))
-    except ValueError:
-        return {}  # the client is writing it
 
 
 def _stalled(order: Order, client: Client) -> WeightsError:
