@@ -75,9 +75,9 @@ test-rdma: dev ## The link and NFS on two virtual machines with RoCE devices and
 	@$(SUDO) $(BIN)/python -m pytest -v --junitxml build/rdma.xml tests/rdma
 
 .PHONY: bench
-bench: dev ## How fast the copy is, as ratios in one run, on limited rails; some minutes, not in CI
-	@echo "== the copy on two simulated hosts"
+bench: dev ## How fast copies and second runs are, as ratios in one run; ten minutes, not in CI
 	@$(SUDO) $(BIN)/python -m bench.copy
+	@$(SUDO) $(BIN)/python -m bench.look
 
 .PHONY: manual
 manual: venv ## Write the generated parts: settings manual, README table

@@ -19,7 +19,7 @@ MBIT = 400
 HUB = f"/home/{USER}/.cache/huggingface/hub"
 REVISION = "b" * 40
 # Megabytes (2^20) of each file: many of middle size with a lot of small ones, and the same in few large ones.
-SHAPES = {"many": [4] * 120 + [8] * 20, "few": [128] * 5}
+SHAPES = {"many": [10] * 120 + [4] * 20, "few": [256] * 5}
 SMALL, SMALL_BYTES = 200, 20_000
 RUNTIME, PLAN, TARGET = "/usr/local/lib/bench", "/run/bench.json", "bench-target"
 
