@@ -323,6 +323,17 @@ def test_an_adopted_pair_whose_start_is_forgotten_is_paired_as_the_settings_say(
     assert world.until("serving")["effective"]["rails"] == 1
 
 
+def test_a_pair_that_is_found_with_a_dead_api_is_started_again() -> None:
+    world = serving(wait_timeout=100)
+    world.api.load_time = 10000
+    world.supervise()
+    world.run(110)
+    world.api.load_time = 20
+    document = world.until("serving")
+    assert document["last_error"].startswith("not ready after 100 s")
+    assert [calls.count("start") for calls in world.calls] == [1, 1]
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 def test_o01_rank_that_was_restarted_while_no_supervisor_watched_is_not_adopted(
     tmp_path: Any, rank: int

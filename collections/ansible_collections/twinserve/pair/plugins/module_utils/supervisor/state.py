@@ -151,6 +151,8 @@ class State:
     # A pair that was found running: whether it is still to be looked at, and whether it has proved itself.
     adopted: bool = False
     proved: bool = False
+    # Whether these ranks were started by an earlier supervisor.
+    found: bool = False
     # What went wrong, whether it was before the server was ready, and what comes after the ranks are stopped.
     failure: str = ""
     early: bool = False
