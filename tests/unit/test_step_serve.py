@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils.render import digest
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor import events, statefile
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.client import ClientError
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.smoke import Reply
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.state import State, fresh
 from fake_world import Start, World
@@ -231,6 +232,21 @@ def test_a_canary_that_is_read_itself_is_no_work(others: int, after: int) -> Non
     hung = world.now
     world.until("starting", limit=3600)
     assert after < world.now - hung < after + 70
+
+
+def test_a_server_that_answers_nothing_any_more_is_at_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = serving(hang_limit=301)
+    world.api.health |= {"requests_running": 3}
+    world.run(10)
+    world.api.hangs = True
+
+    def silent(_name: str) -> dict[str, Any]:
+        raise ClientError("/v1/models: no answer within 5 s")
+
+    monkeypatch.setattr(world.api, "look", silent)
+    hung = world.now
+    world.until("starting", limit=3600)
+    assert world.now - hung < 380
 
 
 def test_arriving_requests_are_no_sign_of_life() -> None:

@@ -98,7 +98,8 @@ def _works(state: State) -> bool:
     """Whether the engine runs anything but our canary, which may wait behind a prompt that takes long."""
     canary, running = state.canary, _running(state)
     ours = canary.quiet and running <= 1 and _total(state) - canary.total <= 1
-    return running > 0 and not ours
+    # An engine that does not even answer /health any more is at nothing, whatever it said last.
+    return running > 0 and not ours and state.api.model is not None
 
 
 def _running(state: State) -> int:
