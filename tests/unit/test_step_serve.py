@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils.render import digest
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor import events, statefile
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.client import ClientError
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.observe import absorb
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.smoke import Reply
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.state import State, fresh
 from fake_world import Start, World
@@ -232,6 +233,15 @@ def test_a_canary_that_is_read_itself_is_no_work(others: int, after: int) -> Non
     hung = world.now
     world.until("starting", limit=3600)
     assert after < world.now - hung < after + 70
+
+
+@pytest.mark.parametrize(("asking", "others"), [(True, 0), (False, 1)])
+def test_a_look_does_not_count_our_own_canary(asking: bool, others: int) -> None:
+    state = serving().loop.state
+    pending = frozenset({events.Ask(state.epoch, "GLM", 1)}) if asking else frozenset()
+    look = events.Done(events.Look(state.epoch), {"model": "GLM", "health": {"requests_running": 1}})
+    seen = absorb(replace(state, pending=pending), events.Observation("t", (look,)), 0.0)
+    assert seen.api.others == others
 
 
 def test_a_server_that_answers_nothing_any_more_is_at_no_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,11 +68,15 @@ class RankView:
 
 @dataclass(frozen=True)
 class ApiView:
-    """The last look at the API. `model` is None while it does not answer, `problem` says why."""
+    """The last look at the API. `model` is None while it does not answer, `problem` says why.
+
+    `others`: requests that ran then, without our canary.
+    """
 
     model: str | None = None
     problem: str = ""
     health: Mapping[str, Any] = field(default_factory=dict)
+    others: int = 0
 
 
 @dataclass(frozen=True)
