@@ -124,7 +124,7 @@ class FakeNode:
     @staticmethod
     def inspected(running: bool, digest: str = "sha256:plan") -> str:
         """What docker prints for the container."""
-        state = {"Running": running, "StartedAt": "2026-11-29T10:00:00Z"}
+        state = {"Running": running, "Pid": 4242, "StartedAt": "2026-11-29T10:00:00Z"}
         return json.dumps([{"Id": "c1", "State": state, "Config": {"Labels": {"twinserve.digest": digest}}}])
 
     @property

@@ -51,7 +51,11 @@ PAIR: dict[str, Any] = {
         "refit": r"(?:requested context (?P<requested>\d+).*)?largest fitting prompt-plus-reply window: "
         r"(?P<window>\d+) tokens",
         "retry": ["NCCL error 2: unhandled system error"],
-        "progress": [r"startup estimate (?P<estimate_gib>[\d.]+) GiB"],
+        "progress": [
+            r"(?P<step>loading .+):",
+            r"startup estimate (?P<estimate_gib>[\d.]+) GiB",
+            r"(?P<step>drafter timings)",
+        ],
         "failures": [
             {"pattern": "cannot fit requested context", "cure": "free memory on both nodes"},
             {"pattern": "different settings", "cure": "run serve.yml", "refusal": True},
@@ -103,10 +107,12 @@ class FakeRank:
     dead_targets: set[str] = field(default_factory=set)
     reached: list[list[dict[str, Any]]] = field(default_factory=list)
     gpu_gib: float | None = None
+    memory_gib: float | None = None
     available_gib: float = 110.0
     expected: list[dict[str, Any]] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
     pcie_error: str | None = None
+    dark: list[str] = field(default_factory=list)
 
     def call(self, words: Sequence[str], stdin: str, timeout: float) -> str:
         """Answer a verb."""
@@ -174,7 +180,9 @@ class FakeRank:
             "container": self.container,
             "exit_code": self.exit_code,
             "gpu_gib": self.gpu_gib,
-            "log_line": self.log[-1] if self.log else None,
+            "memory_gib": self.memory_gib,
+            "dark": self.dark,
+            "log": self.log[-20:],
         }
 
     def _logs(self, _stdin: str) -> str:

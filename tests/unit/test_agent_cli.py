@@ -36,7 +36,7 @@ def test_needs_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
 def test_answers_are_json_and_logs_are_text(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     node.answer("journalctl", "one\ntwo\n")
     assert main(["state"]) == 0
-    assert json.loads(capsys.readouterr().out)["log_line"] == "two"
+    assert json.loads(capsys.readouterr().out)["log"] == ["one", "two"]
     assert main(["logs", "2"]) == 0
     assert capsys.readouterr().out == "one\ntwo\n"
 
@@ -53,7 +53,7 @@ def test_run_becomes_docker_run(node: FakeNode, monkeypatch: pytest.MonkeyPatch)
     (node.folder / "run").mkdir()
     (node.folder / "run/link.json").write_text(json.dumps(LINK))
     assert main(["run"]) == 0
-    assert became[0][:5] == ["docker", "run", "--rm", "--name", "glm53"]
+    assert became[0][:7] == ["docker", "run", "--rm", "--pull", "never", "--name", "glm53"]
     assert became[0][-2:] == ["--master", "198.51.100.1"]
 
 

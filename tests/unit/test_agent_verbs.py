@@ -10,12 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils.agent import verbs
+from ansible_collections.twinserve.pair.plugins.module_utils.agent import cgroup, verbs
 from ansible_collections.twinserve.pair.plugins.module_utils.agent.errors import AgentError
 from ansible_collections.twinserve.pair.plugins.module_utils.shell import CommandError
 from fake_node import LINK, PLAN, RAIL, FakeNode
 
-CONTAINER = {"id": "c1", "running": True, "started_at": "2026-11-29T10:00:00Z", "digest": "sha256:plan"}
+CONTAINER = {
+    "id": "c1",
+    "running": True,
+    "pid": 4242,
+    "started_at": "2026-11-29T10:00:00Z",
+    "digest": "sha256:plan",
+}
 
 
 @pytest.fixture
@@ -178,7 +184,9 @@ def test_state_while_loading(node: FakeNode) -> None:
         "container": CONTAINER,
         "exit_code": None,
         "gpu_gib": 10.5,
-        "log_line": "[tensorfold] admission",
+        "memory_gib": None,
+        "dark": [],
+        "log": ["[tensorfold] loading x", "[tensorfold] admission"],
     }
     wanted = "--lines 20 _SYSTEMD_UNIT=twinserve-rank.service _SYSTEMD_INVOCATION_ID=abc"
     assert any(call.startswith("journalctl") and call.endswith(wanted) for call in node.calls)
@@ -210,6 +218,27 @@ def test_state_while_docker_is_silent(node: FakeNode) -> None:
 def test_gpu_memory_without_a_figure_is_unknown(node: FakeNode, text: str, expected: float | None) -> None:
     node.answer("nvidia-smi", text)
     assert verbs.state()["gpu_gib"] == expected
+
+
+def test_state_names_the_ports_of_its_rails_that_are_dark(node: FakeNode) -> None:
+    root = node.folder / "root"
+    assert verbs.state(root)["dark"] == [], "it was told no rail yet"
+    node.link(LINK)
+    assert verbs.state(root)["dark"] == []
+    (root / "sys/class/net/enp1s0f1np1/carrier").write_text("0\n")
+    assert verbs.state(root)["dark"] == ["enp1s0f1np1"]
+
+
+def test_memory_of_a_container_is_its_control_groups(tmp_path: Path) -> None:
+    (tmp_path / "proc/7").mkdir(parents=True)
+    (tmp_path / "proc/7/cgroup").write_text("0::/system.slice/docker-c1.scope\n")
+    group = tmp_path / "sys/fs/cgroup/system.slice/docker-c1.scope"
+    assert cgroup.used_gib(7, tmp_path) is None
+    group.mkdir(parents=True)
+    (group / "memory.current").write_text(f"{5 * 2**29}\n")
+    assert cgroup.used_gib(7, tmp_path) == 2.5
+    (tmp_path / "proc/7/cgroup").write_text("4:memory:/docker/c1\n")
+    assert cgroup.used_gib(7, tmp_path) is None
 
 
 def test_logs_fall_back_to_the_whole_journal(node: FakeNode) -> None:

@@ -168,13 +168,14 @@ CHANGES = [
     ("TF_GLM_STREAM_SMOOTH", "v1.4", "1", None),
     ("TF_GLM_FILL_BUDGET_MS", "v1.4", "200", None),
     ("TF_GLM_MULTI_WINDOW", "v1.5", "32", None),
-    ("TF_ROCE_WAIT_S", "v1.6", "300", None),
+    ("TF_ROCE_WAIT_S", "v1.3", "300", None),
+    ("TF_GLM_MULTI_WATCHDOG_EXIT", "v1.4", "1", None),
     ("TENSORFOLD_NUCLEUS_UNION", "v1.9", "1", None),
 ]
 
 
 @pytest.mark.parametrize(("variable", "since", "value", "before"), CHANGES)
-def test_a_variable_belongs_to_the_releases_that_know_it(
+def test_o14_o15_a_variable_belongs_to_the_releases_that_know_it(
     variable: str, since: str, value: str, before: str | None
 ) -> None:
     names = PRODUCT.releases()

@@ -52,7 +52,7 @@ def test_o03_a_rank_never_comes_back_alone() -> None:
     assert settings("twinserve.service")["WantedBy"] == ["multi-user.target"]
 
 
-def test_systemd_leaves_a_rank_the_longest_time_to_stop_that_the_settings_allow() -> None:
+def test_o09_systemd_leaves_a_rank_the_longest_time_to_stop_that_the_settings_allow() -> None:
     longest = PRODUCT.specs["stop_timeout"].max
     assert longest is not None
     # `docker stop` may take 30 s more, and removing what is left 60 s.

@@ -226,3 +226,9 @@ def test_what_the_user_says_about_a_nodes_link_reaches_the_supervisor() -> None:
     nodes = [{**NODES[0], "nccl_ib_hca": "=rocep1s0f1", "fabric_netdev": None}, NODES[1]]
     found = pair_config(plans(), settings(), PRODUCT.release("v1.1"), nodes)
     assert found["ranks"][0] == {"rank": 0, "name": "spark-a", "address": None, "nccl_ib_hca": "=rocep1s0f1"}
+
+
+@pytest.mark.parametrize("release", PRODUCT.releases())
+def test_l09_o09_no_rank_has_a_health_check_of_dockers_or_an_init(release: str) -> None:
+    for plan in plans(release):
+        assert not [word for word in plan["docker"] if word.startswith(("--health", "--init", "--restart"))]

@@ -141,19 +141,17 @@ def test_an_orphan_of_a_dead_supervisor_keeps_its_unit_until_the_start() -> None
 
 
 @pytest.mark.parametrize(
-    ("image", "complete", "missing"),
+    ("image", "same", "complete", "missing"),
     [
-        (True, True, []),
-        (False, True, ["the image"]),
-        (True, False, ["o/m"]),
-        (False, False, ["the image", "o/m"]),
+        (True, True, True, []),
+        (False, False, True, ["the image"]),
+        (True, False, True, ["the head's image"]),
+        (True, True, False, ["o/m"]),
+        (False, False, False, ["the image", "o/m"]),
     ],
 )
-def test_what_is_missing_is_named(image: bool, complete: bool, missing: list[str]) -> None:
-    snapshots = [{"repo": "o/m", "revision": "1"}]
-    seen = {
-        "hf": {"snapshots": {"o/m@1": {"complete": complete}}},
-        "image": {"content": "x"} if image else None,
-    }
-    assert missing_parts(seen, snapshots) == missing
-    assert missing_parts({"hf": None, "image": {"content": "x"}}, snapshots) == ["o/m"]
+def test_m18_what_is_missing_is_named(image: bool, same: bool, complete: bool, missing: list[str]) -> None:
+    snapshots, has = [{"repo": "o/m", "revision": "1"}], {"content": "x"}
+    seen = {"hf": {"snapshots": {"o/m@1": {"complete": complete}}}, "image": has if image else None}
+    assert missing_parts(seen, snapshots, has if same else None) == missing
+    assert missing_parts({"hf": None, "image": has}, snapshots, has) == ["o/m"]

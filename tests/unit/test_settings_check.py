@@ -249,3 +249,10 @@ def test_k07_what_both_ranks_need_alike_may_not_differ(
 ) -> None:
     found = disagreements(PRODUCT.specs, {"head": head, "worker": worker}, resolved().defaults)
     assert [fault.text for fault in found] == messages
+
+
+@pytest.mark.parametrize("value", ["0", "3601", "-1", "long"])
+def test_o14_the_wait_for_a_late_rank_has_a_range(value: str) -> None:
+    wait = {"TF_ROCE_WAIT_S": value}
+    assert faults("v1.3", engine_env=wait) == [f"engine_env: TF_ROCE_WAIT_S is 1 to 3600, not {value}"]
+    assert faults("v1.3", engine_env={"TF_ROCE_WAIT_S": "3600"}) == []

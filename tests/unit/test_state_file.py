@@ -33,10 +33,24 @@ def test_loading_shows_progress_with_the_engines_estimate() -> None:
     world.ranks[0].gpu_gib, world.ranks[1].gpu_gib = 41.2, 40.8
     world.until("loading")
     world.ranks[0].log.append("CUDA rank 0 startup estimate 88.09 GiB within 95 GiB")
-    document = world.run(73)
-    assert document["detail"] == "rank 0 41.2 of 88.09 GiB, rank 1 40.8 GiB, 70 s, no progress for 70 s"
+    world.run(2)
+    world.ranks[0].log += ["drafter timings (ms)", "something that nobody knows"]
+    document = world.run(72)
+    assert document["detail"] == (
+        "rank 0 41.2 of 88.09 GiB, rank 1 40.8 GiB, 70 s, drafter timings, no progress for 70 s"
+    )
     assert document["progress"]["gpu_gib"] == [41.2, 40.8]
-    assert document["progress"]["log_line"].startswith("CUDA rank 0 startup estimate")
+    assert document["progress"]["log_line"] == "something that nobody knows"
+    assert document["progress"]["step"] == "drafter timings"
+    assert [rank["estimate_gib"] for rank in document["ranks"]] == [88.09, None]
+
+
+def test_loading_shows_the_containers_memory_where_the_gpu_has_no_figure() -> None:
+    world = World()
+    world.api.load_time = 200
+    world.ranks[1].memory_gib = 3.25
+    world.until("loading")
+    assert "rank 0 ? GiB, rank 1 3.2 GiB in its container" in world.run(2)["detail"]
 
 
 def test_a_rail_that_is_not_used_is_shown_with_the_reason(tmp_path: Path) -> None:

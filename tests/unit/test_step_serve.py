@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -184,7 +185,7 @@ def test_slow_canary_behind_a_long_prefill_is_no_death() -> None:
     assert world.calls == [[], []]
 
 
-def test_hang_is_lack_of_progress_beyond_the_limit() -> None:
+def test_o15_hang_is_lack_of_progress_beyond_the_limit() -> None:
     world = serving()
     world.api.hangs = True
     assert world.run(800, tick=1)["state"] == "serving"
@@ -216,6 +217,20 @@ def test_reading_a_million_tokens_is_no_hang(health: dict[str, Any]) -> None:
     world.until("starting")
     world.api.hangs = False
     assert world.until("serving")["last_error"].startswith("no progress for 180")
+
+
+@pytest.mark.parametrize(
+    ("others", "after"), [(0, 301), (1, 1800)], ids=["the canary alone", "somebody else"]
+)
+def test_a_canary_that_is_read_itself_is_no_work(others: int, after: int) -> None:
+    world = serving(hang_limit=301)
+    world.run(50)
+    world.api.hangs = True
+    # Both engines that count requests when they come and those that count them at their end say as much.
+    world.api.health |= {"streams": {"prefilling": 1}, "requests_running": 1, "requests_total": 1 + others}
+    hung = world.now
+    world.until("starting", limit=3600)
+    assert after < world.now - hung < after + 70
 
 
 def test_arriving_requests_are_no_sign_of_life() -> None:
@@ -306,6 +321,21 @@ def test_an_adopted_pair_whose_start_is_forgotten_is_paired_as_the_settings_say(
         rank.links.clear()
     world.supervise()
     assert world.until("serving")["effective"]["rails"] == 1
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_o01_rank_that_was_restarted_while_no_supervisor_watched_is_not_adopted(
+    tmp_path: Any, rank: int
+) -> None:
+    world = serving()
+    path = tmp_path / "state.json"
+    statefile.write(path, statefile.document(world.loop.state, world.now))
+    world.ranks[rank].run()
+    world.supervise(statefile.restore(fresh(world.config, world.now, "t"), path))
+    world.until("loading")
+    assert world.heard(f"rank {rank} was replaced by another container: stopping both, then starting both")
+    assert [calls.count("start") for calls in world.calls] == [1, 1]
+    world.until("serving")
 
 
 def test_adopts_a_pair_that_is_still_loading() -> None:
@@ -560,6 +590,20 @@ def test_an_api_that_gives_no_answer_does_not_hold_up_a_stop() -> None:
     world.terminate()
     world.run(10)
     assert world.over
+
+
+def test_a_clock_that_is_stepped_changes_nothing() -> None:
+    world = serving()
+    world.loop.wall = lambda: "1970-01-01T00:00:00+00:00"
+    assert world.run(200, tick=1)["state"] == "serving"
+    assert world.calls == [[], []]
+    for year in range(2030, 2034):
+        world.loop.wall = partial(str, f"{year}-01-01T00:00:00+00:00")
+        world.ranks[0].die(1)
+        world.run(5)
+        document = world.until("serving", "down")
+    assert document["detail"].startswith("gave up after 3 restarts")
+    assert document["restarts"] == [f"{year}-01-01T00:00:00+00:00" for year in range(2030, 2033)]
 
 
 def test_restarts_survive_the_supervisor(tmp_path: Any) -> None:

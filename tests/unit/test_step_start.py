@@ -92,6 +92,23 @@ def test_o12_refusals_are_not_tried_again(script: list[Start], starts: int, reas
     assert world.calls == before
 
 
+NO_DISK = "docker: Error response from daemon: mkdir /var/lib/docker/overlay2/x: no space left on device"
+
+
+@pytest.mark.parametrize(
+    "start", [Start(error=f"ended at once (code 125): {NO_DISK}"), Start(dies=1, log=(NO_DISK,))]
+)
+def test_o12_a_full_disk_is_not_tried_again(start: Start) -> None:
+    world = World()
+    world.ranks[1].script = [start]
+    document = world.until("down")
+    assert document["detail"].endswith(
+        f"{NO_DISK}; make room on that node, then systemctl restart twinserve on the head"
+    )
+    assert document["detail"].startswith("rank 1 ")
+    assert (document["restarts"], len(world.ranks[1].links)) == ([], 1)
+
+
 def test_l12_first_nccl_failure_is_tried_unchanged_then_without_split() -> None:
     world = World()
     world.ranks[1].script = [NCCL, NCCL]
@@ -209,7 +226,7 @@ def test_f22_a_healthy_line_disturbs_nothing_and_without_alarms_no_log_is_fetche
     assert "logs" not in quiet.ranks[1].calls
 
 
-def test_l02_rank_that_dies_while_loading_ends_the_attempt_for_both() -> None:
+def test_l02_o08_rank_that_dies_while_loading_ends_the_attempt_for_both() -> None:
     world = World(restart_limit=0)
     world.api.load_time = 3600
     world.ranks[1].script = [Start(dies=20, log=tuple(f"line {number}" for number in range(40)))]

@@ -12,6 +12,9 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     fabric_plan,
     good_choice,
     gpu_choice,
+    hf_cache,
+    image_load,
+    image_need,
     image_recipe,
     image_source,
     image_stream,
@@ -28,6 +31,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     status_text,
 )
 from ansible_collections.twinserve.pair.plugins.module_utils.gids import find_v2
+from ansible_collections.twinserve.pair.plugins.module_utils.shell import last_line
 from ansible_collections.twinserve.pair.plugins.module_utils.sysfs import Device
 
 
@@ -164,17 +168,21 @@ class FilterModule:
             "node_warnings": node_faults.warnings,
             "ssh_wire": plan_wire,
             "ssh_logins": ssh_wire.logins,
+            "last_line": last_line,
             "image_faults": images.image_faults,
             "gpu_choice": gpu_choice.chosen,
             "rank_images": images.matching,
             "travelling_name": image_source.travelling_name,
             "image_wanted": image_source.wanted,
-            "load_argv": image_source.load_argv,
+            "load_argv": image_load.load_argv,
+            "image_needs": image_need.needs,
             "image_names": image_source.names,
             "image_steps": image_source.steps,
+            "stream_room_faults": image_stream.room_faults,
             "stream_argv": image_stream.stream_argv,
             "stream_meanings": image_stream.stream_meanings,
             "pull_meanings": image_stream.pull_meanings,
+            "other_ways": image_stream.other_ways,
             "image_clones": image_recipe.clones,
             "image_files": image_recipe.files,
             "image_patches": image_recipe.patches,
@@ -186,6 +194,7 @@ class FilterModule:
             "rank_inputs": rank_inputs,
             "nodes_by_name": nodes_by_name,
             "status_screen": status_text.screen,
+            "cache_folder": hf_cache.folder_name,
             "snapshots": model_transfer.wanted,
             "weights_plan": shared_weights.plan,
             "rail_addresses": shared_weights.rail_addresses,
@@ -197,6 +206,7 @@ class FilterModule:
             "download_meanings": model_transfer.download_meanings,
             "fetch_argv": model_transfer.fetch_argv,
             "verify_argv": model_transfer.verify_argv,
+            "secret_file": model_transfer.secret_file,
             "source_words": model_transfer.source_words,
             "copy_job": model_copy.copy_job,
             "rail_ways": model_copy.rail_ways,

@@ -45,6 +45,7 @@ class Wanted:
     kernel_cache: str | None = None
     images: tuple[str, ...] = ()
     snapshots: tuple[tuple[str, str], ...] = ()
+    copied: bool = False
     names: tuple[str, ...] = ()
 
 
@@ -112,7 +113,7 @@ def _identity(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
 def _hf(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
     home = login_user.hf_home(user, wanted.hf_cache)
     states = {
-        f"{repo}@{revision}": asdict(hf_cache.snapshot_state(home, repo, revision))
+        f"{repo}@{revision}": asdict(hf_cache.snapshot_state(home, repo, revision, wanted.copied))
         for repo, revision in wanted.snapshots
     }
     strange = hf_cache.not_owned(home, [repo for repo, _ in wanted.snapshots], user.uid)

@@ -89,6 +89,7 @@ def _rank_plan(
         # What is digested: nodes may have one image by different names, and a name may get another content.
         "content": image.get("content") or image["reference"],
         "stop_timeout": settings["stop_timeout"],
+        "log_keep": settings["log_keep"],
         "docker": completed(_argv(release["docker"], facts, words, rank)),
         "before": _commands(release.get("before", []), facts, words),
         "after": _commands(release.get("after", []), facts, words),

@@ -6,7 +6,6 @@ import base64
 import compileall
 import hashlib
 import io
-import os
 import shutil
 import tempfile
 import zipfile
@@ -43,17 +42,27 @@ def install(archive: str, version: str, root: Path, activate: bool = True) -> No
         # Whatever root's umask is: the control user imports this.
         for path in (staged, *staged.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
-        staged.rename(target)
+        _put(staged, target)
     if activate:
         point_to(version, root)
 
 
 def point_to(version: str, root: Path) -> None:
     """Make an installed version the current one, in one step."""
-    link = root / ".current"
-    link.unlink(missing_ok=True)
-    link.symlink_to(version)
-    os.replace(link, root / "current")  # noqa: PTH105
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=root) as folder:
+        link = Path(folder, "current")
+        link.symlink_to(version)
+        link.replace(root / "current")
+
+
+def _put(staged: Path, target: Path) -> None:
+    try:
+        staged.rename(target)
+    except OSError:
+        # Another run at the same time may have been quicker, with the same content.
+        shutil.rmtree(staged)
+        if not target.is_dir():
+            raise
 
 
 def prune(root: Path, keep: int = 3, needed: Collection[str] = ()) -> list[str]:

@@ -89,15 +89,20 @@ def running_digest(head: Mapping[str, Any]) -> str | None:
     return state.get("digest") if _supervised(head) else None
 
 
-def missing_parts(node: Mapping[str, Any], snapshots: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of what must be on the node before a rank can start, and is not."""
+def missing_parts(
+    node: Mapping[str, Any], snapshots: Sequence[Mapping[str, Any]], image: Mapping[str, Any] | None
+) -> list[str]:
+    """Names of what must be there before a rank can start, and is not; `image` is what the rank would run."""
     found = (node.get("hf") or {}).get("snapshots") or {}
     lacking = [
         one["repo"]
         for one in snapshots
         if not found.get(f"{one['repo']}@{one['revision']}", {}).get("complete")
     ]
-    return lacking if node.get("image") else ["the image", *lacking]
+    if not image:
+        # It may have one of other content: two ranks of two images would not speak to each other.
+        lacking.insert(0, "the head's image" if node.get("image") else "the image")
+    return lacking
 
 
 def _supervised(head: Mapping[str, Any]) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..gids import find_v2
+from ..kernel_files import read_attr
 from ..port_check import gid_problem, port_problem
 from ..sysfs import Device
 
@@ -32,3 +34,9 @@ def rail_problems(rails: Sequence[Mapping[str, Any]], devices: Iterable[Device])
     by_hca = {device.hca: device for device in devices}
     found = (rail_problem(rail, by_hca.get(rail["hca"])) for rail in rails)
     return [problem for problem in found if problem]
+
+
+def dark_ports(rails: Iterable[Mapping[str, Any]], root: Path = Path("/")) -> list[str]:
+    """Return the ports of these rails that have no live other end now."""
+    ports = [str(rail["netdev"]) for rail in rails]
+    return [port for port in ports if read_attr(root / "sys/class/net" / port / "carrier") != "1"]

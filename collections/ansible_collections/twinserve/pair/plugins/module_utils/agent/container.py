@@ -14,12 +14,13 @@ _GONE = ("no such container", "is not running")
 
 
 def parse_inspect(text: str) -> dict[str, Any]:
-    """Return id, running, start time and configuration digest from `docker container inspect`."""
+    """Return id, running, process, start time and configuration digest from `docker container inspect`."""
     found = json.loads(text)[0]
     state, labels = found["State"], found["Config"].get("Labels") or {}
     return {
         "id": found["Id"],
         "running": bool(state["Running"]),
+        "pid": int(state["Pid"]),
         "started_at": state["StartedAt"],
         "digest": labels.get(DIGEST_LABEL),
     }

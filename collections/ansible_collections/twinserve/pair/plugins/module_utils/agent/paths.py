@@ -6,6 +6,7 @@ from pathlib import Path
 
 PLAN = Path("/etc/twinserve/rank.json")
 LINK = Path("/run/twinserve/link.json")
+LOGS = Path("/var/log/twinserve")
 UNIT = "twinserve-rank.service"
 
 # The runtime is unpacked to .../<version>/twinserve/, so the folder says which one this is.

@@ -50,14 +50,14 @@ def stop(seconds: int) -> None:
         run(["systemctl", "reset-failed", UNIT])
 
 
-def journal_argv(lines: int, invocation: str = "") -> list[str]:
+def journal_argv(lines: int, invocation: str = "", output: str = "cat") -> list[str]:
     """Return the command for the rank's own output; with an invocation, of that start only."""
     argv = [
         "journalctl",
         "--no-pager",
         "--quiet",
         "--output",
-        "cat",
+        output,
         "--lines",
         str(lines),
         f"_SYSTEMD_UNIT={UNIT}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +20,8 @@ from ..reach import Target, reach
 from ..shell import CommandError
 from ..shell import run as program
 from ..sysfs import read_devices
-from . import container, gpu, paths, unit
-from .check import rail_problems
+from . import cgroup, container, gpu, kept_logs, paths, unit
+from .check import dark_ports, rail_problems
 from .errors import AgentError
 from .plan import parse_link, read_link, read_plan, write_atomically
 
@@ -87,7 +88,7 @@ def kill() -> dict[str, Any]:
     return stop()
 
 
-def state() -> dict[str, Any]:
+def state(root: Path = Path("/")) -> dict[str, Any]:
     """Return what the supervisor polls. Docker's silence is an error only while the unit claims to run."""
     plan = read_plan()
     with ThreadPoolExecutor(max_workers=3) as pool:
@@ -101,13 +102,15 @@ def state() -> dict[str, Any]:
             if shown.active == "active":
                 raise
             found = None
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    gpu_gib = used.result()
     return {
         "unit": shown.active,
         "container": found,
         "exit_code": shown.exit_code,
-        "gpu_gib": used.result(),
-        "log_line": lines[-1] if lines else None,
+        "gpu_gib": gpu_gib,
+        "memory_gib": cgroup.used_gib(found["pid"]) if found and gpu_gib is None else None,
+        "dark": dark_ports((_link() or {"rails": []})["rails"], root),
+        "log": [line.strip() for line in log.splitlines() if line.strip()],
     }
 
 
@@ -143,11 +146,20 @@ def unit_stop() -> None:
 
 
 def unit_clean() -> None:
-    """Remove what a crashed client or daemon left behind; undo what `run` did. Only for the unit."""
+    """Keep the log, remove what a crash left behind, undo what `run` did. Only for the unit."""
     plan = read_plan()
+    _keep_log(plan)
     container.remove(plan["container"])
     for command in plan.get("after", []):
         program(command)
+
+
+def _keep_log(plan: Mapping[str, Any]) -> None:
+    """Save what this start printed; a full disk must not keep a rank from being cleared away."""
+    try:
+        kept_logs.save(plan["rank"], plan["log_keep"], os.environ["INVOCATION_ID"])
+    except (OSError, AgentError, CommandError, KeyError) as error:
+        print(f"the log of this start is not kept: {error}", file=sys.stderr)
 
 
 def _link() -> dict[str, Any] | None:

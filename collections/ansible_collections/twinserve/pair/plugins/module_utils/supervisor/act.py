@@ -19,7 +19,7 @@ _QUICK, _SLOW, _START = 12.0, 40.0, 330.0
 _STOP_EXTRA = 240.0
 _REPORT_FIELDS = frozenset({"version", "devices", "memory", "plan", "container", "pcie_error"})
 _CONTAINER_FIELDS = frozenset({"id"})
-_RANK_FIELDS = frozenset({"unit", "container", "exit_code", "gpu_gib", "log_line"})
+_RANK_FIELDS = frozenset({"unit", "container", "exit_code", "gpu_gib", "memory_gib", "dark", "log"})
 
 
 class Doer:

@@ -39,8 +39,7 @@ def find_link(state: State, now: float) -> Moved:
     if link.errors:
         lost = [note for note in notes if " lost " in note or " is gone" in note]
         return wait(state, "; ".join([*link.errors, *lost]), now)
-    expected = min(len(report["plan"].get("expected_link") or []) for report in reports.values())
-    state = replace(state, expected_rails=expected)
+    state = replace(state, expected_rails=expected_rails(reports))
     if _is_short(state, link, now):
         return _be_patient(state, link, now)
     changes: dict[str, Any] = {"link": link, "notes": tuple(notes), "baseline": free, "emptied_at": None}
@@ -51,7 +50,7 @@ def reach(state: State, now: float) -> Moved:
     """Prove every rail, both ways, with full-size packets."""
     asked: list[Action] = []
     for view in state.ranks:
-        action = Reach(state.epoch, view.rank, _targets(state.link, view.rank))
+        action = Reach(state.epoch, view.rank, targets(state.link, view.rank))
         state, more = ask(state, action, now, float("inf"))
         asked += more
     if len(state.answers) + len(state.problems) < len(state.ranks):
@@ -59,7 +58,7 @@ def reach(state: State, now: float) -> Moved:
     if state.problems:
         rank = min(state.problems)
         return wait(state, f"{rank_name(rank)} {state.ranks[rank].name} {state.problems[rank]}", now)
-    dead = _dead(state)
+    dead = dead_rails(state.link, state.answers)
     link = without_rails(state.link, dead, state.config.rails, state.config.max_rails)
     if link.errors:
         return wait(state, "; ".join(link.errors), now)
@@ -68,6 +67,11 @@ def reach(state: State, now: float) -> Moved:
     why = [f"rail {number}: {dead[number]}" for number in sorted(dead)]
     said = [Say(state.epoch, text) for text in (*link.warnings, *why, *state.notes, link.summary())]
     return enter(state, Phase.LAUNCH, now, link=link, blocked=None, short_at=None), tuple(said)
+
+
+def expected_rails(reports: _REPORTS) -> int:
+    """Return how many rails the configuration was written for."""
+    return min(len(report["plan"].get("expected_link") or []) for report in reports.values())
 
 
 def pair_link(state: State) -> Link:
@@ -89,6 +93,23 @@ def pair_link(state: State) -> Link:
         return Link(errors=tuple(alone))
     mains = [member.fabric_netdev for member in state.config.members]
     return pair_rails(devices, state.config.rails, state.config.max_rails, state.config.comm, mains)
+
+
+def targets(link: Link, rank: int) -> tuple[Target, ...]:
+    """Return where a rank sends its packets."""
+    return tuple(_target(rail, rail[rank], peer) for rail in link.rails for peer in rail if peer.rank != rank)
+
+
+def dead_rails(link: Link, answers: Mapping[int, Any]) -> dict[int, str]:
+    """Return the rails on which a rank's packets failed, with the reason of the first that did."""
+    dead: dict[int, str] = {}
+    for rank in sorted(answers):
+        failed = {(one["netdev"], one["target"]): one["detail"] for one in answers[rank] if not one["ok"]}
+        for number, rail in enumerate(link.rails):
+            for peer in rail:
+                if detail := failed.get((rail[rank].netdev, peer.address)):
+                    dead.setdefault(number, f"{rank_name(rank)} to {peer.address}, {detail}")
+    return dead
 
 
 def _is_short(state: State, link: Link, now: float) -> bool:
@@ -125,26 +146,8 @@ def _drift(reports: _REPORTS) -> list[str]:
     return notes
 
 
-def _targets(link: Link, rank: int) -> tuple[Target, ...]:
-    return tuple(_target(rail, rail[rank], peer) for rail in link.rails for peer in rail if peer.rank != rank)
-
-
 def _target(rail: Rail, own: Endpoint, peer: Endpoint) -> Target:
     """Where either end has a second port in the subnet, a ping's answer may come through that one."""
     if any(end.shares_subnet for end in rail):
         return Target(own.netdev, peer.address, own.mtu, arp_from=own.address, mac=peer.mac)
     return Target(own.netdev, peer.address, own.mtu)
-
-
-def _dead(state: State) -> dict[int, str]:
-    """Return the rails on which a ping failed, with the reason of the first that did."""
-    dead: dict[int, str] = {}
-    for rank in sorted(state.answers):
-        failed = {
-            (one["netdev"], one["target"]): one["detail"] for one in state.answers[rank] if not one["ok"]
-        }
-        for number, rail in enumerate(state.link.rails):
-            for peer in rail:
-                if detail := failed.get((rail[rank].netdev, peer.address)):
-                    dead.setdefault(number, f"{rank_name(rank)} to {peer.address}, {detail}")
-    return dead

@@ -10,7 +10,7 @@ from ..link import told_rails
 from ..rails import rank_name
 from ..render import digest
 from .events import Action, Report, Say
-from .linking import find_link, pair_link
+from .linking import expected_rails, find_link, pair_link
 from .patience import AGAIN, block, wait
 from .state import ApiView, Canary, Moved, Phase, State, ask, enter, with_rank
 
@@ -39,6 +39,8 @@ def _decide(state: State, now: float) -> Moved:
     found = {rank: report["container"] for rank, report in reports.items() if report["container"]}
     if len(found) == len(state.ranks) and all(one["running"] for one in found.values()):
         running = digest([found[rank]["digest"] for rank in sorted(found)])
+        if text := _replaced(state, found):
+            return _clear(state, text, now)
         if running in state.known_digests:
             return _adopt(state, running, now)
         text = "the ranks that run have another configuration: stopping them, then starting both"
@@ -67,15 +69,25 @@ def _adopt(state: State, running: str, now: float) -> Moved:
         state = replace(state, link=replace(state.link, rails=rails))
     elif not state.link.rails:
         state = replace(state, link=pair_link(state))
+    expected = expected_rails(reports)
     older = "an older configuration is served: run the serve playbook to apply the newer one"
     notes = () if running == state.config.digest else (older,)
     state = replace(state, digest=running, notes=notes, proved=False, canary=Canary(), api=ApiView())
+    state = replace(state, expected_rails=expected)
     adopted = enter(state, Phase.LOAD, now, progress_at=now, vital_at=now, blocked=None, adopted=True)
     return adopted, (Say(state.epoch, "both ranks run already: adopting them"),)
 
 
 def _clear(state: State, reason: str, now: float) -> Moved:
     return enter(state, Phase.HALT, now, after=Phase.LOOK, reason=reason), (Say(state.epoch, reason),)
+
+
+def _replaced(state: State, found: Mapping[int, Mapping[str, Any]]) -> str | None:
+    """Say which rank was started alone while no supervisor watched: such a rank cannot rejoin its peer."""
+    for view in state.ranks:
+        if view.launched and view.launched != found[view.rank]["id"]:
+            return f"rank {view.rank} was replaced by another container: stopping both, then starting both"
+    return None
 
 
 def _leftovers(found: Mapping[int, Mapping[str, Any]]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -87,16 +87,31 @@ def _probe(state: State, view: RankView, done: Done, now: float) -> State:
         running=bool(container.get("running")),
         exit_code=seen["exit_code"],
         gpu_gib=seen["gpu_gib"],
-        log_line=seen["log_line"],
+        memory_gib=seen["memory_gib"],
+        log_line=seen["log"][-1] if seen["log"] else None,
+        dark=tuple(seen["dark"]),
         seen_at=now,
         strays=view.strays + 1 if seen["unit"] == "active" and not container.get("running") else 0,
         misses=0,
         missed="",
     )
-    grew = (fresh.gpu_gib or 0.0) > (view.gpu_gib or 0.0)
+    grew = any(
+        (now_gib or 0.0) > (then or 0.0)
+        for now_gib, then in ((fresh.gpu_gib, view.gpu_gib), (fresh.memory_gib, view.memory_gib))
+    )
     progressed = grew or fresh.log_line != view.log_line
-    state = with_rank(state, fresh)
+    state = with_rank(state, replace(fresh, **_told(state, seen["log"])))
     return replace(state, progress_at=now) if progressed else state
+
+
+def _told(state: State, log: Sequence[str]) -> dict[str, Any]:
+    """Return what the engine's known lines say of its progress: the last of each kind."""
+    told: dict[str, Any] = {}
+    for line in log:
+        for pattern in state.config.progress:
+            said = found.groupdict() if (found := pattern.search(line)) else {}
+            told |= {name: said[name] for name in ("step", "estimate_gib") if said.get(name)}
+    return told
 
 
 def _look(state: State, done: Done, now: float) -> State:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from .ending import fail
 from .events import Action, Ask, Look, Probe
 from .observe import has_ended
+from .returning import watch
 from .state import Moved, State, ask
 
 _PROBE_EVERY = 2.0
@@ -17,6 +18,8 @@ _MISSES = 3
 _BAD = 2
 # A worker that cannot be seen while nothing comes out of the head: dead, if only our canary is waiting.
 _OUTAGE = 60.0
+# Seconds without a reply over a link that has lost a rail, and while the engine may wait for it itself.
+_DARK, _DARK_BUSY = 15.0, 330.0
 # The request of the canary has its own end well after we have judged it.
 _GRACE = 60.0
 # No counter moves while a prompt is read, which takes 16 minutes for a million tokens. Nothing that the
@@ -26,6 +29,7 @@ _READING = 1800.0
 
 def serve(state: State, now: float) -> Moved:
     """Watch ranks, API and canary; any death, or a hang, ends this run of the pair."""
+    state = _lights(state, now)
     for view in state.ranks:
         if how := has_ended(view):
             return fail(state, f"rank {view.rank} {how}", now, culprit=view.rank)
@@ -39,8 +43,10 @@ def serve(state: State, now: float) -> Moved:
         asked += more
     state, more = ask(state, Look(state.epoch), now, _LOOK_EVERY)
     asked += more
-    state, more = _canary(state, now)
-    return state, (*asked, *more)
+    for watched in (_canary, watch):
+        state, more = watched(state, now)
+        asked += more
+    return state, tuple(asked)
 
 
 def unseen(state: State, now: float) -> tuple[int, float] | None:
@@ -64,7 +70,10 @@ def _hangs(state: State, now: float) -> str | None:
     silent = now - max(state.vital_at, canary.sent)
     if silent > (_longest(state) if _works(state) else state.config.hang_limit):
         return f"no progress for {silent:.0f} s: the canary has no answer and the counters stand still"
-    alone = int(state.api.health.get("requests_running", 0) or 0) <= 1
+    since = now if state.dark_at is None else state.dark_at
+    if min(silent, now - since) > (_DARK_BUSY if _works(state) else _DARK):
+        return f"{_dark(state)} has no carrier and nothing has moved for {silent:.0f} s"
+    alone = _running(state) <= 1
     lost = unseen(state, now)
     if lost and alone and silent > _OUTAGE and lost[1] > _OUTAGE:
         return (
@@ -73,11 +82,31 @@ def _hangs(state: State, now: float) -> str | None:
     return None
 
 
+def _lights(state: State, now: float) -> State:
+    """Note since when a rail in use has been dark."""
+    if not _dark(state):
+        return replace(state, dark_at=None, short_at=None)
+    # The next start need not wait for it again.
+    return replace(state, dark_at=now, short_at=now) if state.dark_at is None else state
+
+
+def _dark(state: State) -> str:
+    return "; ".join(f"{port} of {state.ranks[view.rank].name}" for view in state.ranks for port in view.dark)
+
+
 def _works(state: State) -> bool:
-    """Whether the engine says that it reads a prompt, or runs more than our canary."""
-    health = state.api.health
-    streams = health.get("streams") or {}
-    return int(streams.get("prefilling", 0) or 0) > 0 or int(health.get("requests_running", 0) or 0) > 1
+    """Whether the engine runs anything but our canary, which may wait behind a prompt that takes long."""
+    canary, running = state.canary, _running(state)
+    ours = canary.quiet and running <= 1 and _total(state) - canary.total <= 1
+    return running > 0 and not ours
+
+
+def _running(state: State) -> int:
+    return int(state.api.health.get("requests_running", 0) or 0)
+
+
+def _total(state: State) -> float:
+    return float(state.api.health.get("requests_total", 0) or 0)
 
 
 def _longest(state: State) -> float:
@@ -89,10 +118,11 @@ def _canary(state: State, now: float) -> Moved:
     if waiting(state):
         return state, ()
     canary = state.canary
-    doubt = canary.bad > 0 or not state.proved or unseen(state, now) is not None
+    doubt = canary.bad > 0 or not state.proved or unseen(state, now) is not None or bool(_dark(state))
     due = _SOON if doubt else state.config.canary_interval
     if canary.ended is not None and now - canary.ended < due:
         return state, ()
     timeout = _longest(state) + _GRACE
     state, asked = ask(state, Ask(state.epoch, state.api.model or state.config.served_name, timeout), now)
-    return replace(state, canary=replace(canary, sent=now)), asked
+    quiet, total = _running(state) == 0, _total(state)
+    return replace(state, canary=replace(canary, sent=now, quiet=quiet, total=total)), asked

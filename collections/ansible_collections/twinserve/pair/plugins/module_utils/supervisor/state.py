@@ -39,7 +39,11 @@ _SHOWN = {
 
 @dataclass(frozen=True)
 class RankView:
-    """What is known of a rank. `launched` is the container that this pair consists of."""
+    """What is known of a rank. `launched` is the container that this pair consists of.
+
+    `memory_gib` is the container's, where the GPU's is not known. `estimate_gib` and `step` are what the
+    engine said last.
+    """
 
     rank: int
     name: str
@@ -48,9 +52,14 @@ class RankView:
     running: bool = False
     exit_code: int | None = None
     gpu_gib: float | None = None
+    memory_gib: float | None = None
+    estimate_gib: str | None = None
+    step: str = ""
     log_line: str | None = None
     launched: str | None = None
     seen_at: float | None = None
+    # Ports of its rails without a live other end.
+    dark: tuple[str, ...] = ()
     # Looks in a row that found the unit active without its container, and looks that failed.
     strays: int = 0
     misses: int = 0
@@ -70,10 +79,13 @@ class ApiView:
 class Canary:
     """The proof of life. `ended` and `sent` are monotonic, `at` is for people.
 
-    `bad` counts failures in a row; a `hopeless` one would come again after any start.
+    `bad` counts failures in a row; a `hopeless` one would come again after any start. `quiet`: nothing else
+    ran when it was sent, after `total` requests.
     """
 
     sent: float | None = None
+    quiet: bool = False
+    total: float = 0.0
     ended: float | None = None
     at: str = ""
     seconds: float = 0.0
@@ -124,10 +136,15 @@ class State:
     digest: str = ""
     known_digests: frozenset[str] = frozenset()
     link: Link = Link()
+    # Rails beside it that are being proved while it serves, and what is to be said of them.
+    extra: Link = Link()
+    returned: str = ""
     notes: tuple[str, ...] = ()
     attempt: Attempt = Attempt()
     api: ApiView = ApiView()
     canary: Canary = Canary()
+    # Since when a rail in use has been without carrier.
+    dark_at: float | None = None
     # The last sign of progress while loading, and of life while serving.
     progress_at: float = 0.0
     vital_at: float = 0.0
@@ -190,6 +207,8 @@ def enter(state: State, phase: Phase, now: float, **changes: Any) -> State:
         asked={},
         answers={},
         problems={},
+        extra=Link(),
+        returned="",
         **changes,
     )
 

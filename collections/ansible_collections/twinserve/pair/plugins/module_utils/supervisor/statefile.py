@@ -10,7 +10,7 @@ from typing import Any
 
 from ..agent.plan import write_atomically
 from ..link import Endpoint, Link, Rail, Unused
-from .state import Phase, State
+from .state import Phase, RankView, State
 from .words import detail, shown
 
 _SCHEMA = 1
@@ -39,6 +39,8 @@ def document(state: State, now: float) -> dict[str, Any]:
                 "container": view.container,
                 "running": view.running,
                 "gpu_gib": view.gpu_gib,
+                "memory_gib": view.memory_gib,
+                "estimate_gib": float(view.estimate_gib) if view.estimate_gib else None,
                 "log_line": view.log_line,
             }
             for view in state.ranks
@@ -55,7 +57,12 @@ def document(state: State, now: float) -> dict[str, Any]:
         # How many requests the last stop cut off.
         "cut": state.cut,
         "last_canary": _canary(state),
-        "warnings": [*state.link.warnings, *state.notes, *state.attempt.notes],
+        "warnings": [
+            *state.link.warnings,
+            *filter(None, [state.returned]),
+            *state.notes,
+            *state.attempt.notes,
+        ],
         "progress": _progress(state, now),
     }
 
@@ -66,7 +73,7 @@ def write(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def restore(state: State, path: Path) -> State:
-    """Take over what an earlier supervisor of this boot knew: its restarts, its rails, the memory before."""
+    """Take over what an earlier supervisor of this boot knew: restarts, rails, containers, memory."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["state"] == "down":
@@ -81,10 +88,15 @@ def restore(state: State, path: Path) -> State:
             last_error=data["last_error"],
             known_digests=state.known_digests | {data["digest"]},
             link=_link(data["rails"]),
+            ranks=_ranks(state, data["ranks"]),
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         # Nothing to take over, or a file of another version: what runs is found by looking.
         return state
+
+
+def _returned(state: State) -> list[str]:
+    return [state.returned] if state.returned else []
 
 
 def _ends(rail: Rail) -> dict[str, Any]:
@@ -98,6 +110,12 @@ def _link(rails: Sequence[Mapping[str, Any]]) -> Link:
         warnings=tuple(one.reason for one in unused),
         unused=unused,
     )
+
+
+def _ranks(state: State, data: Sequence[Mapping[str, Any]]) -> tuple[RankView, ...]:
+    """Which container each rank was: another one in its place cannot have joined its peer."""
+    launched = {one["rank"]: one["container"] for one in data}
+    return tuple(replace(view, launched=launched[view.rank]) for view in state.ranks)
 
 
 def _rail(data: Mapping[str, Any]) -> Rail:
@@ -117,5 +135,6 @@ def _progress(state: State, now: float) -> dict[str, Any] | None:
     return {
         "elapsed_s": int(now - state.phase_at),
         "gpu_gib": [view.gpu_gib for view in state.ranks],
+        "step": state.ranks[0].step or None,
         "log_line": state.ranks[0].log_line,
     }

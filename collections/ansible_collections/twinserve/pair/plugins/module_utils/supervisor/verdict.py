@@ -11,6 +11,12 @@ from .config import Config, Failure
 from .state import Attempt
 
 _USAGE = 2
+# Docker's and the kernel's own words, whatever the engine.
+_NO_DISK = Failure(
+    re.compile("no space left on device", re.IGNORECASE),
+    "make room on that node, then systemctl restart twinserve on the head",
+    refusal=True,
+)
 
 
 class Next(StrEnum):
@@ -37,8 +43,8 @@ def judge(
     if config.refit and (found := _first(config.refit, lines)):
         return _refit(reason, found, config, attempt)
     # Before the retries: their line may be the mere consequence of one that no other start avoids.
-    for failure in config.failures:
-        if failure.refusal and (found := _first(failure.pattern, lines)):
+    for failure in (*config.failures, _NO_DISK):
+        if failure.refusal and (found := _first(failure.pattern, [*lines, reason])):
             return Verdict(Next.REFUSED, _cured(reason, found, failure), Attempt())
     for pattern in config.retry:
         if found := _first(pattern, lines):
@@ -74,7 +80,8 @@ def explain(reason: str, lines: list[str], config: Config) -> str:
 
 
 def _cured(reason: str, found: re.Match[str], failure: Failure) -> str:
-    return f"{reason}: {_clip(found.string)}; {failure.cure}"
+    said = "" if found.string == reason else f": {_clip(found.string)}"
+    return f"{reason}{said}; {failure.cure}"
 
 
 def _refit(reason: str, found: re.Match[str], config: Config, attempt: Attempt) -> Verdict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .draining import requests, running
 from .serving import unseen, waiting
-from .state import Phase, State
+from .state import Phase, RankView, State
 
 # A start that has been kept waiting so long shows as down; it goes on by itself when the cause is gone.
 BLOCKED_GRACE = 60.0
@@ -62,23 +62,21 @@ def _halting(state: State, now: float) -> str:
 
 
 def _loading(state: State, now: float) -> str:
-    parts = [
-        f"rank {view.rank} {_gib(view.gpu_gib)}{_estimate(state, view.rank)} GiB" for view in state.ranks
-    ]
+    parts = [f"rank {view.rank} {_memory(view)}" for view in state.ranks]
     # In steps: a text that changes every second is a line every second for who follows it.
     elapsed = int(now - state.phase_at) // 5 * 5
     quiet = int(now - state.progress_at) // 10 * 10
     still = f", no progress for {quiet} s" if quiet > 60 else ""
-    return ", ".join([*parts, f"{elapsed} s"]) + still
+    steps = [state.ranks[0].step] if state.ranks[0].step else []
+    return ", ".join([*parts, f"{elapsed} s", *steps]) + still
 
 
-def _estimate(state: State, rank: int) -> str:
-    """Return what the engine said it would need, if its log line of the moment says so."""
-    for pattern in state.config.progress:
-        found = pattern.search(state.ranks[rank].log_line or "")
-        if found and found.groupdict().get("estimate_gib"):
-            return f" of {found.group('estimate_gib')}"
-    return ""
+def _memory(view: RankView) -> str:
+    """Return e.g. `41.2 of 88.09 GiB`: in use, and what the engine said that it would need."""
+    estimate = f" of {view.estimate_gib}" if view.estimate_gib else ""
+    if view.gpu_gib is None and view.memory_gib is not None:
+        return f"{view.memory_gib:.1f}{estimate} GiB in its container"
+    return f"{'?' if view.gpu_gib is None else f'{view.gpu_gib:.1f}'}{estimate} GiB"
 
 
 def _serving(state: State, now: float) -> str:
@@ -106,7 +104,3 @@ def _who(state: State, rank: int) -> str:
 def _rails(state: State) -> str:
     count = len(state.link.rails)
     return f"{count} rail{'' if count == 1 else 's'}"
-
-
-def _gib(value: float | None) -> str:
-    return "?" if value is None else f"{value:.1f}"
