@@ -143,7 +143,7 @@ def test_the_token_is_in_one_file_of_the_download_and_nowhere_else(
         run = play.end()
 
     run.succeeded()
-    assert meanwhile == ["/run/twinserve.hf-token\n", ""]
+    assert meanwhile == ["/run/twinserve.models--test--weights.hf-token\n", ""]
     assert [model.lab.root(host, *look) for host in model.lab.hosts] == ["", ""]
     assert token not in run.output
     assert model.is_right()
