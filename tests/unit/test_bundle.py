@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +171,14 @@ class Tar:
     def load(self, **raw: Any) -> tuple[int, str]:
         given = SETTINGS | {"bundle": str(self.folder)} | raw
         argv = image_load.load_argv({"architecture": "arm64"}, given, RELEASE)
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        library = self.folder.parent / "lib"
+        library.mkdir(exist_ok=True)
+        if not (library / "twinserve").exists():
+            (library / "twinserve").symlink_to(Path(image_load.__file__).parent)
+        env = {**os.environ, "PYTHONPATH": str(library)}
+        done = subprocess.run(
+            [sys.executable, *argv[1:]], env=env, capture_output=True, text=True, check=False
+        )
         assert done.stderr == ""
         return done.returncode, done.stdout.strip().removeprefix(str(self.folder))
 
