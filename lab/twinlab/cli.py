@@ -6,10 +6,11 @@ import argparse
 import os
 import sys
 
-from . import apt_sources, base, device_verbs, disk, engine, lifecycle, ownership, power, report
+from . import apt_sources, base, device_verbs, disk, engine, image_store, lifecycle, ownership, power, report
 from .errors import LabError
 from .layout import Lab, check_name, state_root
 from .progress import Progress
+from .services import control
 from .verbs import Verb, Verbs, running_lab
 
 
@@ -92,6 +93,17 @@ def _disk(options: argparse.Namespace, progress: Progress) -> int:
     return 0
 
 
+def _store(options: argparse.Namespace, progress: Progress) -> int:
+    image_store.choose(running_lab(options).host(options.host), options.store)
+    return 0
+
+
+def _service(options: argparse.Namespace, progress: Progress) -> int:
+    lab = running_lab(options)
+    control.switch(lab, apt_sources.distribution(), options.service, options.state == "on")
+    return 0
+
+
 def _engine(options: argparse.Namespace, progress: Progress) -> int:
     host = running_lab(options).host(options.host)
     switches = {} if options.clear else engine.read_switches(host)
@@ -112,6 +124,9 @@ def _parser() -> argparse.ArgumentParser:
     verbs.add("wipe", _wipe, "down, and remove all state; with the last lab also the base and the caches")
     verbs.add("status", _status, "what runs; exit code 1 unless all does")
     verbs.add("env", _env, "paths and addresses for other programs")
+    service = verbs.add("service", _service, "end one of the lab's own services, or start it again")
+    service.add_argument("service", choices=sorted(control.PORTS))
+    service.add_argument("state", choices=("on", "off"))
     _add_host_verbs(verbs)
     device_verbs.add(verbs)
     return verbs.parser
@@ -133,6 +148,8 @@ def _add_host_verbs(verbs: Verbs) -> None:
     }
     for name, (run, text) in sizes.items():
         verbs.add(name, run, text, host=True).add_argument("gib", type=float, metavar="GIB")
+    store = verbs.add("store", _store, "where the host's Docker keeps images", host=True)
+    store.add_argument("store", choices=image_store.STORES)
     engine_verb = verbs.add("engine", _engine, "set switches of the simulated engine", host=True)
     engine_verb.add_argument("--clear", action="store_true", help="forget the switches that are set")
     engine_verb.add_argument("switch", nargs="*", metavar="KEY=VALUE")

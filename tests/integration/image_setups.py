@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import os
 import re
+import signal
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from lab_pair import Lab
-from link_setups import shell
+from lab_pair import ROOT, Lab
+from link_setups import RAILS, shell
 
+PLAY = "playbooks/container.yml"
 _REFUSE = "OUTPUT -p tcp --dport 5000 -j REJECT"
-_STORE = """
-import json
-path = "/etc/docker/daemon.json"
-config = json.load(open(path))
-config["features"] = {{"containerd-snapshotter": {containerd}}}
-json.dump(config, open(path, "w"))
-"""
 _WHO = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 # Two patches: the second applies to what the first made.
 PATCHES = {
@@ -58,10 +53,44 @@ def registry_off(lab: Lab, host: str) -> Iterator[None]:
         shell(lab, host, f"iptables -D {_REFUSE}")
 
 
-def set_store(lab: Lab, host: str, containerd: bool) -> str:
-    """Switch Docker's image store; returns the storage driver."""
-    lab.root(host, "python3", "-c", _STORE.format(containerd=containerd))
-    return shell(lab, host, "systemctl restart docker; docker info --format '{{.Driver}}'").strip()
+@contextmanager
+def slow_rail(lab: Lab, rate: str) -> Iterator[None]:
+    """What the head sends on its main rail takes a while."""
+    tc = f"tc qdisc {{}} dev {RAILS[0]} root"
+    shell(lab, lab.hosts[0], f"{tc.format('add')} tbf rate {rate} burst 64kb latency 400ms")
+    try:
+        yield
+    finally:
+        shell(lab, lab.hosts[0], tc.format("del"))
+
+
+@contextmanager
+def in_the_background(lab: Lab, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """A run of ansible-playbook that may be met in the middle, and killed with all that it started."""
+    argv = [str(ROOT / ".venv/bin/ansible-playbook"), "-i", str(lab.inventory), *words]
+    with subprocess.Popen(
+        argv,
+        cwd=ROOT,
+        env={**os.environ, "ANSIBLE_NOCOLOR": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as run:
+        try:
+            yield run
+        finally:
+            if run.poll() is None:
+                os.killpg(run.pid, signal.SIGKILL)
+
+
+def job_under_way(lab: Lab, host: str, kind: str, run: subprocess.Popen[str]) -> None:
+    """Wait until the job has worked for some seconds; the run must not end before."""
+    listed = f"systemctl list-units --plain --no-legend --state=running 'twinserve-job-{kind}-*'"
+    while not shell(lab, host, listed):
+        assert run.poll() is None, run.communicate()[0]
+        time.sleep(1)
+    time.sleep(3)
 
 
 def forget_images(lab: Lab, host: str) -> None:
@@ -83,13 +112,13 @@ def change_content(lab: Lab, host: str, name: str, patches: str) -> None:
     shell(lab, host, script)
 
 
-def put_repository(lab: Lab, host: str, path: str, files: dict[str, str]) -> str:
+def put_repository(lab: Lab, host: str, path: str, files: Mapping[str, str | bytes]) -> str:
     """A git repository on the host with one commit of these files; its address and commit as in a recipe."""
     with tempfile.TemporaryDirectory() as work:
         top = Path(work, "repo")
         for name, text in files.items():
             (top / name).parent.mkdir(parents=True, exist_ok=True)
-            (top / name).write_text(text)
+            (top / name).write_bytes(text if isinstance(text, bytes) else text.encode())
         env = {**os.environ, **_WHO, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_TEMPLATE_DIR": "/dev/null"}
         for words in (["init", "--quiet", "-b", "main"], ["add", "."], ["commit", "--quiet", "-m", "x"]):
             subprocess.run(["git", *words], cwd=top, env=env, check=True)
@@ -97,14 +126,11 @@ def put_repository(lab: Lab, host: str, path: str, files: dict[str, str]) -> str
             ["git", "rev-parse", "HEAD"], cwd=top, env=env, check=True, capture_output=True, text=True
         ).stdout.strip()
         buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        with tarfile.open(fileobj=buffer, mode="w") as archive:
             archive.add(top / ".git", ".git")
-    packed = base64.b64encode(buffer.getvalue()).decode()
-    shell(
-        lab,
-        host,
-        f"rm -rf {path}; mkdir -p {path}; echo {packed} | base64 -d | tar -xz --no-same-owner -C {path}",
-    )
+    unpack = f"rm -rf {path}; mkdir -p {path}; tar -x --no-same-owner -C {path}"
+    argv = [str(ROOT / "lab/lab"), "exec", "--name", lab.name, host, "sh", "-ec", unpack]
+    subprocess.run(argv, input=buffer.getvalue(), check=True)
     return f"file://{path}/.git@{head}"
 
 

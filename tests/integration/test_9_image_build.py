@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import base64
+import ensurepip
 import hashlib
+import io
 import json
+import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from conftest import NAME
@@ -15,6 +19,8 @@ from link_setups import own_lab, said, shell
 
 PLAY = "playbooks/container.yml"
 BUILD = (PLAY, "-e", "release=made", "-e", "image_source=build")
+# The lab's image has none.
+PIP = next(Path(ensurepip.__file__).with_name("_bundled").glob("pip-*.whl"))
 ENGINE, RECIPE = "/srv/engine", "/srv/recipe"
 # Says at which address it listens; every manifest is denied.
 DENYING = """
@@ -79,8 +85,8 @@ def test_c06_a_denied_pull_is_told_and_nothing_is_built_instead(pair: Lab) -> No
     finally:
         shell(pair, head, "systemctl stop denying; rm /root/.docker/config.json")
     assert (
-        "127.0.0.1:5999 refused a stored login on the head; run docker logout 127.0.0.1:5999 there, or set "
-        "image_source: build"
+        "127.0.0.1:5999 refused a stored login on the head; run sudo docker logout 127.0.0.1:5999 there, or "
+        "set image_source: build"
     ) in said(refused.output)
     assert image_names(pair, head) == set()
 
@@ -132,8 +138,71 @@ def test_what_cannot_be_pulled_is_built_with_auto(pair: Lab) -> None:
         shell(
             pair, host, "docker images --quiet localhost/twinserve/tensorfold | xargs -r docker rmi --force"
         )
-    wrong = "image_digest=sha256:" + "ab" * 32
+    other = "sha256:" + "ab" * 32
+    (pair.folder / "catalogue/gone.yml").write_text(f"extends: made\ndefaults: {{image_digest: {other}}}\n")
     with registry_off(pair, pair.hosts[0]), registry_off(pair, pair.hosts[1]):
-        run = pair.play(PLAY, "-e", "release=made", "-e", wrong).succeeded()
+        own = ("-e", "release=made", "-e", f"image_digest={other}")
+        assert "cannot be reached" in said(pair.play(PLAY, *own).refused().output)
+        assert ids(pair) == ["", ""], "another image than the release's is not built"
+        run = pair.play(PLAY, "-e", "release=gone").succeeded()
+        again = pair.play(PLAY, "-e", "release=gone").succeeded()
     assert "it is built here" in said(run.output)
+    assert again.changed == 0 and "built here, in place of" in said(again.output)
     assert labels(pair, pair.hosts[1])["tf.patches"] == label(PATCHES)
+
+
+def wheels(lab: Lab) -> tuple[str, str]:
+    """A repository on the head with pip and one package, as wheels; its address, and the package's hash."""
+    name, buffer = "example-1.0", io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as wheel:
+        wheel.writestr("example.py", "X = 7\n")
+        wheel.writestr(f"{name}.dist-info/METADATA", "Metadata-Version: 2.1\nName: example\nVersion: 1.0\n")
+        wheel.writestr(
+            f"{name}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{name}.dist-info/RECORD", "")
+    package = buffer.getvalue()
+    files = {PIP.name: PIP.read_bytes(), f"{name}-py3-none-any.whl": package}
+    return put_repository(lab, lab.hosts[0], "/srv/wheels", files), hashlib.sha256(package).hexdigest()
+
+
+@pytest.mark.slow
+def test_an_image_is_derived_with_a_package_by_its_hash_and_not_with_another(pair: Lab) -> None:
+    """As an engine that ships as an image gets one library more."""
+    address, right = wheels(pair)
+    base = pinned(pair)
+    pair.root(pair.hosts[0], "docker", "pull", "--quiet", base)
+
+    def derive(hashed: str) -> None:
+        recipe = {
+            "requirements": [f"example==1.0 --hash=sha256:{hashed}"],
+            "install": (
+                f"python3 engine/{PIP.name}/pip install --no-index --find-links engine --no-deps "
+                "--require-hashes --target /opt/derived --requirement requirements.txt"
+            ),
+            "patches": {},
+            "extras": [],
+            # What `env` sets comes after the check.
+            "check": "PYTHONPATH=/opt/derived python3 -c 'import example; assert example.X == 7'",
+            "env": {"PYTHONPATH": "/opt/derived"},
+        }
+        release = {
+            "extends": "lab",
+            "defaults": {"base_image": base, "engine_source": address},
+            "recipe": recipe,
+        }
+        (pair.folder / "catalogue/derived.yml").write_text(json.dumps(release))
+
+    play = (PLAY, "-e", "release=derived", "-e", "image_source=build")
+    before = ids(pair)
+    derive("0" * 64)
+    pair.play(*play).refused()
+    assert ids(pair) == before
+
+    derive(right)
+    pair.play(*play).succeeded()
+
+    newest = "docker images --quiet localhost/twinserve/tensorfold | head -n1"
+    for host in pair.hosts:
+        run = f"docker run --rm --entrypoint python3 $({newest}) -c 'import example; print(example.X)'"
+        assert shell(pair, host, run).strip() == "7"

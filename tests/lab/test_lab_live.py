@@ -246,6 +246,14 @@ def test_the_hub_serves_the_hosts_own_client(lab: Lab) -> None:
     assert on("a", f"ls $({download})").split() == ["README.md", "config.json", "model.safetensors"]
 
 
+def test_a_service_dies_and_comes_back(lab: Lab) -> None:
+    asked = f"curl -s -o /dev/null -w '%{{http_code}}' {lab.hub_url}/; true"
+    do("service", "hub", "off")
+    assert on("a", asked) == "000"
+    do("service", "hub", "on")
+    assert on("a", asked) == "404"
+
+
 def test_switches_reach_the_host(lab: Lab) -> None:
     do("engine", "b", "load_seconds=3")
     assert on("b", "cat /var/lib/lab-engine/switches.json").split() == ["{", '"load_seconds":', "3", "}"]

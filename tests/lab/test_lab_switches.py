@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 
 import pytest
 from twinlab.engine import parse_switches, read_switches, write_switches
 from twinlab.errors import LabError
+from twinlab.image_store import configured
 from twinlab.layout import Host
 from twinlab.supervisor import is_reboot
 
@@ -34,6 +36,16 @@ def test_switches_are_kept_in_the_hosts_folder(tmp_path: Path) -> None:
     write_switches(host, {"fail": True})
     assert read_switches(host) == {"fail": True}
     assert [file.name for file in (tmp_path / "engine").iterdir()] == ["switches.json"]
+
+
+def test_dockers_store_is_chosen_and_the_rest_of_its_configuration_stays() -> None:
+    before = json.dumps({"default-runtime": "lab", "features": {"buildkit": True}})
+    chosen = configured(before, "containerd")
+    assert json.loads(chosen) == {
+        "default-runtime": "lab",
+        "features": {"buildkit": True, "containerd-snapshotter": True},
+    }
+    assert json.loads(configured(chosen, "overlay2"))["features"]["containerd-snapshotter"] is False
 
 
 @pytest.mark.parametrize(

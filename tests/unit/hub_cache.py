@@ -42,6 +42,7 @@ def fill(home: Path, *, shared: bool = False, tree: bool = True, files: Mapping[
             payload = home / "hub/blobs" / store[:2] / store
             payload.parent.mkdir(parents=True, exist_ok=True)
             payload.write_bytes(data)
+            (home / "hub/blobs/.huggingface-shared-blobs").write_text("1\n")
             blob.symlink_to(Path("../../blobs", store[:2], store))
         else:
             blob.write_bytes(data)

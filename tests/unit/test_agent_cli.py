@@ -53,7 +53,7 @@ def test_run_becomes_docker_run(node: FakeNode, monkeypatch: pytest.MonkeyPatch)
     (node.folder / "run").mkdir()
     (node.folder / "run/link.json").write_text(json.dumps(LINK))
     assert main(["run"]) == 0
-    assert became[0][:5] == ["docker", "run", "--rm", "--name", "glm53"]
+    assert became[0][:7] == ["docker", "run", "--rm", "--pull", "never", "--name", "glm53"]
     assert became[0][-2:] == ["--master", "198.51.100.1"]
 
 

@@ -62,20 +62,47 @@ def expected() -> str:
 def test_the_folder_has_the_pinned_files_and_nothing_else(
     given: dict[str, Any], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = Path(given["path"])
-    assert run_module(image_context, capsys, check=True, **given)["changed"] and not folder.exists()
+    assert run_module(image_context, capsys, check=True, **given)["changed"]
+    assert not Path(given["path"]).exists()
     answer = run_module(image_context, capsys, **given)
     assert (answer["changed"], answer["patches_hash"]) == (True, expected)
+    folder = Path(answer["path"])
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     assert names == ["Dockerfile", "engine/setup.py", *(f"patches/{name}" for name in sorted(PATCHES))]
     assert (folder / "engine/setup.py").read_bytes() == b"one", "the pinned one, not the newest"
 
-    (folder / "engine/stray").touch()
-    run_module(image_context, capsys, **given)
-    assert not (folder / "engine/stray").exists(), "made anew"
-    assert run_module(image_context, capsys, path=given["path"], present=False)["changed"]
+    assert run_module(image_context, capsys, path=str(folder), present=False)["changed"]
     assert not folder.exists()
-    assert not run_module(image_context, capsys, path=given["path"], present=False)["changed"]
+    assert not run_module(image_context, capsys, path=str(folder), present=False)["changed"]
+
+
+def test_two_runs_at_once_have_a_folder_and_a_label_each(
+    given: dict[str, Any],
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    first = run_module(image_context, capsys, **given)
+    # The second comes while the first one's build runs.
+    monkeypatch.setattr(jobs, "read", lambda _name: JobState("running", 0, 1, "", 0, []))
+    second = run_module(image_context, capsys, **given, job="build 1")
+    assert first["path"] != second["path"] and second["patches_hash"] == expected
+    assert not run_module(image_context, capsys, path=first["path"], present=False, job="build 1")["changed"]
+    assert Path(first["path"], "Dockerfile").exists(), "a build reads it"
+    monkeypatch.setattr(jobs, "read", lambda _name: JobState("done", 0, 1, "", 0, []))
+    assert run_module(image_context, capsys, path=first["path"], present=False, job="build 1")["changed"]
+    assert Path(second["path"], "Dockerfile").exists()
+
+
+def test_what_a_broken_run_left_goes_a_day_later(
+    given: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = (Path(given["path"], name) for name in ("old", "new"))
+    for folder in (old, new):
+        (folder / "engine").mkdir(parents=True)
+    os.utime(old, (0, 0))
+    run_module(image_context, capsys, **given)
+    assert (old.exists(), new.exists()) == (False, True)
 
 
 def test_patches_that_are_not_the_releases_are_refused(
@@ -89,6 +116,7 @@ def test_patches_that_are_not_the_releases_are_refused(
     )
     given["patches"] |= {"hash": None, "folder": "elsewhere"}
     assert "has no patch in elsewhere" in run_module(image_context, capsys, **given)["msg"]
+    assert not list(Path(given["path"]).iterdir()), "nothing is left of what failed"
 
 
 @pytest.mark.parametrize(
@@ -107,10 +135,13 @@ def test_a_source_that_cannot_be_had_is_named(
     assert answer["failed"] and said in answer["msg"]
 
 
+@pytest.mark.parametrize("branch", ["main", "master"])
 def test_a_server_that_gives_no_single_commits_is_asked_for_everything(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, branch: str
 ) -> None:
     repo = tmp_path / "engine.git"
+    repo.mkdir()
+    git(repo, "init", "--quiet", "--initial-branch", branch)
     first = commit(repo, {"setup.py": b"one"})
     commit(repo, {"setup.py": b"two"})
     # As the oldest form of the protocol has it: only tips of branches.
@@ -118,14 +149,3 @@ def test_a_server_that_gives_no_single_commits_is_asked_for_everything(
         monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
     build_context.clone(tmp_path / "out", f"file://{repo}", first)
     assert (tmp_path / "out/setup.py").read_bytes() == b"one"
-
-
-def test_a_build_that_still_runs_keeps_its_folder(
-    given: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(jobs, "read", lambda _name: JobState("running", 0, 1, "", 0, []))
-    folder = Path(given["path"])
-    folder.mkdir()
-    (folder / "in use").touch()
-    assert not run_module(image_context, capsys, job="build 1", **given)["changed"]
-    assert (folder / "in use").exists()

@@ -34,7 +34,17 @@ def variables(argv: list[str]) -> list[str]:
 
 def test_the_whole_command_line_in_order() -> None:
     assert docker_argv(PLAN, link(MAIN, TWIN)) == [
-        *("docker", "run", "--rm", "--name", "c1", "--label", "twinserve.digest=sha256:dd"),
+        *(
+            "docker",
+            "run",
+            "--rm",
+            "--pull",
+            "never",
+            "--name",
+            "c1",
+            "--label",
+            "twinserve.digest=sha256:dd",
+        ),
         *("--network", "host"),
         *("-v", "/w:/weights:ro", "-v", "/k:/cache"),
         *("-e", "ALPHA=1", "-e", "GID=3", "-e", "HCA=rocep1,roceP2p1", "-e", "IFNAME=enp1", "-e", "ZED=0"),

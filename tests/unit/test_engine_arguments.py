@@ -34,7 +34,8 @@ def test_the_parser_runs_without_gpu_and_network(
     assert (answer["failed"], answer["changed"]) == (False, False)
     (call,) = docker.calls
     assert call == (
-        "docker run --rm --network none --entrypoint python3 engine@sha256:1 -c judge serve --contxt 9"
+        "docker run --rm --pull never --network none --entrypoint python3 engine@sha256:1 "
+        "-c judge serve --contxt 9"
     )
 
 

@@ -92,7 +92,10 @@ def test_m20_numbers_of_the_node_are_shown_with_rate_and_time_to_go(follow: Foll
     numbers = [{"bytes": n * 10**9, "total": 25 * 10**9, "rate": 1e8, "eta": 230.0 - n} for n in range(4)]
     fetch = follow(job, [running(0, progress=one) for one in numbers] + [DONE], **PULL)
     fetch.run()
-    assert fetch.shown == ["    spark-a: pull of the image: 2.0 of 25.0 GB (8%), 100 MB/s, 4 min left"]
+    assert fetch.shown == [
+        f"    spark-a: pull of the image: {done}, 100 MB/s, 4 min left"
+        for done in ("0.0 of 25.0 GB (0%)", "2.0 of 25.0 GB (8%)")
+    ]
 
 
 def test_m10_the_nodes_own_count_is_progress(follow: Follow) -> None:
@@ -112,7 +115,8 @@ def test_what_the_work_reports_is_shown_instead(follow: Follow) -> None:
     followed = follow(job, [*answers, DONE], **copy)
     followed.run()
     assert followed.shown == [
-        "    spark-a: copy of o/n: 62.0 of 176.0 GB (35%), 2.9 GB/s on 2 rails, 39 s left"
+        "    spark-a: copy of o/n: 60.0 of 176.0 GB (34%), 2.9 GB/s on 2 rails, 40 s left",
+        "    spark-a: copy of o/n: 62.0 of 176.0 GB (35%), 2.9 GB/s on 2 rails, 39 s left",
     ]
 
 
@@ -135,6 +139,12 @@ def test_a_rate_that_changes_is_no_progress(follow: Follow) -> None:
 def test_m20_a_lost_session_costs_a_question_and_not_the_work(follow: Follow) -> None:
     pull = follow(job, [running(1), LOST, LOST, DONE], **PULL)
     assert pull.run()["status"] == "done"
+
+
+def test_m20_a_session_that_is_lost_at_the_start_costs_no_more(follow: Follow) -> None:
+    pull = follow(job, [LOST, running(1, attached=True, since="16:00", pid=77), DONE], **PULL)
+    assert pull.run()["status"] == "done"
+    assert [asked.get("start", True) for asked in pull.asked] == [True, True, False]
 
 
 def test_a_node_that_stays_away_is_given_up(follow: Follow) -> None:
@@ -195,6 +205,15 @@ def test_a_job_whose_end_another_run_took_is_over(follow: Follow) -> None:
     )
     assert not pull.run().get("failed")
     assert pull.shown[-1].endswith("is over; another run took its result, or the node restarted")
+
+
+def test_m06_a_check_of_which_nobody_saw_the_end_does_not_pass(follow: Follow) -> None:
+    over = [running(1, attached=True, since="16:00", pid=77), {"status": "absent", "log": []}]
+    answer = follow(job, over, **PULL, must_end=True).run()
+    assert answer["failed"]
+    assert answer["msg"] == (
+        "pull of the image is over; another run took its result, or the node restarted: run this again"
+    )
 
 
 @pytest.mark.parametrize("plugin", [job, pair_service])

@@ -24,6 +24,8 @@ class Hub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.status, self.code = 200, ""
         self.list_status = 200
+        self.moved_to = ""
+        self.next_host = "127.0.0.1"
         self.asked: list[tuple[str, str | None]] = []
 
 
@@ -32,7 +34,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         self.server.asked.append((self.path, self.headers["Authorization"]))
-        self.send_response(self.server.status)
+        self.send_response(302 if self.server.moved_to else self.server.status)
+        if self.server.moved_to:
+            self.send_header("Location", f"{self.server.moved_to}{self.path}")
         if self.server.code:
             self.send_header("X-Error-Code", self.server.code)
         self.end_headers()
@@ -47,7 +51,7 @@ class Handler(BaseHTTPRequestHandler):
         large = {"oid": "sha", "size": 7000}
         second = [{"type": "file", "path": "b", "oid": "b1", "size": 135, "lfs": large}]
         if "cursor" not in self.path:
-            link = f"http://127.0.0.1:{self.server.server_port}{self.path}&cursor=2"
+            link = f"http://{self.server.next_host}:{self.server.server_port}{self.path}&cursor=2"
             self.send_header("Link", f'<{link}>; rel="next"')
         self.end_headers()
         self.wfile.write(json.dumps(second if "cursor" in self.path else first).encode())
@@ -81,7 +85,7 @@ def warned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def ask(capsys: pytest.CaptureFixture[str], endpoint: str, home: Path, **more: Any) -> dict[str, Any]:
     given = {"snapshots": [{"repo": REPO, "revision": REVISION}], "hf_home": str(home), **more}
-    return run_module(hub_access, capsys, check=True, endpoint=endpoint, **given)
+    return run_module(hub_access, capsys, endpoint=endpoint, **given)
 
 
 def url(hub: Hub) -> str:
@@ -118,6 +122,20 @@ def test_m08_each_refusal_has_its_text(
     bearer = f"Bearer {token}" if token else None
     assert hub.asked[0] == (f"/o/n/resolve/{REVISION}/config.json", bearer)
     assert [asked[1] for asked in hub.asked] == [bearer] * len(hub.asked)
+
+
+def test_m08_the_users_own_login_counts_as_it_does_for_the_client(
+    hub: Hub, capsys: pytest.CaptureFixture[str], home: Path
+) -> None:
+    home.mkdir()
+    (home / "token").write_text("hf_own\n")
+    ask(capsys, url(hub), home)
+    assert {token for _, token in hub.asked} == {"Bearer hf_own"}
+    hub.status = 401
+    assert ask(capsys, url(hub), home)["msg"] == f"Hugging Face does not accept the token ({home}/token)"
+    hub.asked.clear()
+    ask(capsys, url(hub), home, token="hf_x")
+    assert {token for _, token in hub.asked} == {"Bearer hf_x"}
 
 
 def test_m08_a_hub_that_does_not_answer_is_a_fault(capsys: pytest.CaptureFixture[str], home: Path) -> None:
@@ -173,6 +191,19 @@ def test_m04_the_hubs_list_is_read_to_its_last_page(
     assert hub.asked[1][0] == f"/api/models/o/n/tree/{REVISION}?recursive=true&expand=false"
 
 
+def test_m05_the_hubs_list_is_kept_for_clients_that_keep_none(
+    hub: Hub, capsys: pytest.CaptureFixture[str], home: Path
+) -> None:
+    given = {"snapshots": [{"repo": REPO, "revision": REVISION}], "hf_home": str(home), "endpoint": url(hub)}
+    run_module(hub_access, capsys, check=True, **given)
+    assert hf_cache.hub_list(str(home), REPO, REVISION) == {}
+    ask(capsys, url(hub), home)
+    assert hf_cache.manifest_from_disk(str(home), REPO, REVISION) == {
+        "files": {"x/a": 3, "b": 7000},
+        "digests": {"x/a": "git:a1", "b": "sha256:sha"},
+    }
+
+
 def test_m04_a_list_that_cannot_be_read_is_told_and_no_fault(
     hub: Hub, capsys: pytest.CaptureFixture[str], home: Path, warned: list[str]
 ) -> None:
@@ -180,6 +211,23 @@ def test_m04_a_list_that_cannot_be_read_is_told_and_no_fault(
     answer = ask(capsys, url(hub), home)
     assert (answer["failed"], answer["lists"], answer["fault"]) == (False, {}, "")
     assert warned == ["could not ask the Hub what is missing: 500 for the list of o/n"]
+
+
+@pytest.mark.parametrize("other", [True, False])
+def test_the_token_goes_to_no_other_host(
+    hub: Hub, capsys: pytest.CaptureFixture[str], home: Path, other: bool
+) -> None:
+    second = Hub()
+    threading.Thread(target=second.serve_forever, args=(0.05,), daemon=True).start()
+    hub.moved_to = f"http://{'localhost' if other else '127.0.0.1'}:{second.server_port}"
+    hub.next_host = "localhost" if other else "127.0.0.1"
+    answer = ask(capsys, url(hub), home, token="hf_x")
+    second.shutdown()
+    second.server_close()
+    assert (answer["failed"], answer["fault"]) == (False, "")
+    bearer = None if other else "Bearer hf_x"
+    assert [token for _, token in second.asked] == [bearer]
+    assert [token for _, token in hub.asked] == ["Bearer hf_x", "Bearer hf_x", bearer]
 
 
 def test_a_proxy_is_asked_in_place_of_the_hub(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import image_recipe, image_source
-from engine_data import PRODUCT, settings
+from ansible_collections.twinserve.pair.plugins.module_utils.settings_check import resolve
+from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import load_product
+from engine_data import PRODUCT, faults, settings
 
 OWN_BASE = "registry.example/pytorch@sha256:1"
 # System B: the engine's own image with one library baked in by its hash.
@@ -99,11 +102,20 @@ def test_a_pin_that_is_not_known_leaves_no_recipe(release: dict[str, Any]) -> No
 def test_every_release_pins_all_that_it_would_build_from(release: str) -> None:
     data = PRODUCT.release(release)
     found = image_recipe.resolved(settings(release), data)
-    may = "build" in (data["allowed"].get("image_source") or {"choices": ["build"]})["choices"]
-    assert (found is not None) is may
+    said = f"image_source is 'build': it takes auto or pull (release {release})"
+    assert (said in faults(release, image_source="build")) is (found is None)
     for text in image_recipe.clones(found or {}).values():
         url, commit = image_recipe.source(text)
         assert url.startswith("https://") and len(commit) == 40
+
+
+def test_a_release_of_a_site_may_bring_the_recipe_that_a_later_release_lacks(tmp_path: Path) -> None:
+    own = tmp_path / "site.yml"
+    own.write_text("extends: v1.5\nrecipe: {patches: {git: x, folder: patches, package: tensorfold}}\n")
+    product = load_product("tensorfold", [str(tmp_path)])
+    given = {"accept_dflash2_license": True, "image_source": "build", "release": "site"}
+    found = resolve(product.specs, product.rules, product.release("site"), given)
+    assert [fault.text for fault in found.faults] == []
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_c01_content_is_layers_and_configuration_and_not_the_id(changes: dict[st
 def node(**changes: Any) -> dict[str, Any]:
     """A node that has one image, by the name `engine:v1`."""
     image = parse_image("engine:v1", inspected(**changes)).as_dict()
-    return {"image": image, "images": [image]}
+    return {"image": image, "images": [image], "architecture": "arm64"}
 
 
 def faults(*nodes: dict[str, Any], to_come: bool = False) -> list[str]:
@@ -103,6 +103,12 @@ def test_c20_an_older_image_behind_the_name_is_told_with_what_is_in_it(
     assert faults(head, worker) == [f"{said}; run with -e prepare=auto to replace it"]
     assert faults(head, worker, to_come=True) == [], "a run would replace it"
     assert matching([head, worker])[1] is None
+
+
+def test_an_image_for_other_machines_is_told_before_anything_runs_from_it() -> None:
+    said = "is arm64, engine:v1 is an image for amd64: set image and image_digest to one for arm64"
+    nodes = [node(Architecture="amd64"), node(Architecture="amd64")]
+    assert faults(*nodes) == [f"spark-a {said}", f"spark-b {said}"]
 
 
 def test_a_worker_runs_what_is_the_heads_by_whatever_name() -> None:
@@ -147,6 +153,27 @@ def test_c04_layers_are_where_the_store_in_use_puts_them(info: dict[str, Any], s
         "28.1",
         "aarch64",
     )
+
+
+@pytest.mark.parametrize(
+    ("config", "address", "path"),
+    [
+        (None, "/run/containerd/containerd.sock", "/var/lib/containerd"),
+        ("version = 3\nroot = '/data/containerd'\n", "/run/containerd/containerd.sock", "/data/containerd"),
+        ('root = "/data/c"\n[plugins]\n', None, "/data/c"),
+        ('#root = "/old"\n[plugins]\n  root = "/plugin"\n', None, "/var/lib/containerd"),
+        ("root = '/data/containerd'\n", "/var/run/docker/containerd/containerd.sock", "/d/containerd/daemon"),
+    ],
+)
+def test_c04_containerd_may_keep_layers_elsewhere(
+    tmp_path: Path, config: str | None, address: str | None, path: str
+) -> None:
+    file = tmp_path / "config.toml"
+    if config is not None:
+        file.write_text(config)
+    info: dict[str, Any] = {"DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]]}
+    info |= {"DockerRootDir": "/d", "Containerd": {"Address": address} if address else None}
+    assert parse_docker_info(info, file).store_path == path
 
 
 @pytest.mark.parametrize(

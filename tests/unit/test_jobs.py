@@ -91,13 +91,10 @@ def test_a_link_to_elsewhere_adds_no_size(tmp_path: Path) -> None:
 
 def test_start_is_detached_and_has_its_own_log(tmp_path: Path, programs: Programs) -> None:
     log = tmp_path / f"logs/{UNIT}.log"
-    log.parent.mkdir()
-    log.write_text("of an earlier job\n")
     jobs.start("pull image", ["docker", "pull", "x y"], user="nvidia", env={"B": "2", "A": "1"})
-    assert not log.exists()
     assert programs.calls[-1] == (
         f"systemd-run --quiet --unit={UNIT} --property=RemainAfterExit=yes --property=Type=exec "
-        f"--property=StandardOutput=append:{log} --property=StandardError=append:{log} "
+        f"--property=StandardOutput=truncate:{log} --property=StandardError=inherit "
         f"--setenv=A=1 --setenv=B=2 --setenv=TWINSERVE_PROGRESS={tmp_path}/progress/pull-image.json "
         "--uid=nvidia -- docker pull x y"
     )
@@ -157,14 +154,34 @@ def test_m20_a_running_job_is_attached_to(programs: Programs, capsys: pytest.Cap
     assert not [call for call in programs.calls if call.startswith("systemd-run")]
 
 
+def test_m12_a_running_job_of_something_else_is_neither_followed_nor_doubled(
+    programs: Programs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: dict[str, Any] = {"name": "download o/n", "argv": ["true"], "wait": 0}
+    run_module(job, capsys, **given, what="1111")
+    start = next(call for call in programs.calls if call.startswith("systemd-run"))
+    assert "--description=1111" in start
+    programs.answer("systemctl_show", f"{RUNNING}Description=1111\n")
+    assert run_module(job, capsys, **given, what="1111")["attached"]
+    assert run_module(job, capsys, **given)["attached"]
+    assert run_module(job, capsys, **given, what="2222")["msg"] == (
+        "download o/n of 1111 runs already (pid 77, since Sun 2026-11-29 16:00:00 UTC): let it end, or "
+        "end it with: systemctl stop twinserve-job-download-o-n.service"
+    )
+
+
 def test_two_runs_that_start_at_once_follow_one_job(
     programs: Programs, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The other run's job appears between our look and our start."""
+    """The other run's job appears between our look and our start; its log stays."""
+    jobs.LOGS.mkdir()
+    log = jobs.LOGS / f"{UNIT}.log"
+    log.write_text("of the other's job\n")
     answer = programs.folder / "answers/systemctl_show"
     programs.answer("systemd-run", "Unit was already loaded\n", 1, do=f"echo ActiveState=active > {answer}")
     found = run_module(job, capsys, name="pull image", argv=["true"], wait=0)
     assert (found["failed"], found["attached"], found["status"]) == (False, True, "running")
+    assert found["log"] == ["of the other's job"]
     programs.answer("systemctl_show", ABSENT)
     programs.answer("systemd-run", "no such file\n", 1)
     assert "no such file" in run_module(job, capsys, name="pull image", argv=["true"], wait=0)["msg"]

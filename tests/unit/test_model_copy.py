@@ -57,7 +57,8 @@ def test_the_job_runs_the_program_of_one_version_whatever_is_current() -> None:
     found = job()
     assert found["argv"] == ["/usr/bin/python3", "-P", "-m", "twinserve.transfer", found["plan_file"]]
     assert found["env"] == {"PYTHONPATH": "/usr/local/lib/twinserve/0123abcd"}
-    assert found["name"] == "copy spark-b o/model aaaaaaaaaaaa"
+    # One at a time for each worker and repository.
+    assert (found["name"], found["what"]) == ("copy spark-b o/model", "a" * 40)
     assert found["title"] == "copy of o/model"
 
 
@@ -66,5 +67,5 @@ def test_the_plan_is_what_the_program_reads() -> None:
     plan = transfer_plan.parse(json.dumps(found["plan"]))
     assert (plan.worker, plan.user, plan.options) == ("spark-b", "bob", ("--bwlimit=1g",))
     assert (plan.source, plan.target) == (Path("/models/hf/hub"), "hub/")
-    assert plan.files == Path(list_file("o/model", "spark-b"))
+    assert plan.files == Path(list_file("o/model", "a" * 40, "spark-b"))
     assert plan.rails[0] == transfer_plan.Way("198.51.100.2", source="198.51.100.1")

@@ -67,7 +67,7 @@ def test_m16_the_users_own_program_downloads() -> None:
 
 def test_m16_without_it_the_images_program_does_as_that_user() -> None:
     argv = download_argv(node(), MODEL, IMAGE)
-    name = "twinserve-download-o-model-aaaaaaaaaaaa"
+    name = "twinserve-download-o-model"
     assert argv[:6] == ["docker", "run", "--rm", "--init", "--name", name]
     assert argv[6:10] == ["--network", "host", "--user", "1000:1001"]
     assert argv[argv.index("-v") + 1] == "/home/bob/.cache/huggingface:/home/bob/.cache/huggingface"
@@ -122,6 +122,7 @@ def test_m10_the_download_is_watched_by_our_program(program: str | None) -> None
         ("Access denied. Model 'o/model' requires approval.", "has not accepted the terms of o/model"),
         ("no progress for 300 s, waiting on /x/1117.lock; no process holds it: remove it", None),
         ("Consistency check failed", None),
+        ("[Errno 104] Connection reset by peer; trying again\nno progress for 300 s", None),
     ],
 )
 def test_what_the_client_says_is_explained(said: str, told: str | None) -> None:
@@ -160,7 +161,7 @@ def test_what_a_model_must_be_is_data_of_the_catalogue() -> None:
 
 def test_the_container_reads_the_proxies_itself(tmp_path: Path) -> None:
     argv = download_argv(node(), MODEL, IMAGE, "", "/run/proxies")
-    assert "/run/proxies:/run/proxies:ro" in argv
+    assert "type=bind,source=/run/proxies,target=/run/proxies,readonly" in argv
     assert not [word for word in argv if "https_proxy" in word]
     # What runs inside: the file's variables are the program's, and its words arrive as they are.
     (tmp_path / "proxies").write_text("https_proxy='http://bob:p w@proxy'\n")
@@ -175,11 +176,21 @@ def test_the_container_reads_the_proxies_itself(tmp_path: Path) -> None:
 
 def test_the_token_goes_by_file_and_only_its_path_is_seen() -> None:
     argv = download_argv(node(), MODEL, IMAGE, "/run/twinserve/hf-token")
-    assert "/run/twinserve/hf-token:/run/twinserve/hf-token:ro" in argv
+    assert "type=bind,source=/run/twinserve/hf-token,target=/run/twinserve/hf-token,readonly" in argv
     env = download_env(node(), {"hf_token_given": True, "hf_token": "hf_secret"}, "/run/twinserve/hf-token")
     assert env["HF_TOKEN_PATH"] == "/run/twinserve/hf-token"
     assert "hf_secret" not in f"{argv} {env}"
     assert "HF_TOKEN_PATH" not in download_env(node(), {"hf_token_given": False}, "/run/twinserve/hf-token")
+
+
+def test_each_download_has_a_secret_of_its_own_and_removes_it() -> None:
+    token, proxy = (model_transfer.secret_file(MODEL, kind) for kind in ("hf-token", "proxy.env"))
+    assert len({token, proxy, model_transfer.secret_file(DRAFTER, "hf-token")}) == 3
+    settings: dict[str, Any] = {"download_stall_s": 300, "prepare": "auto"}
+    argv = fetch_argv(node(), MODEL, ["hf"], settings, (), [token, ""])
+    assert parse(argv[4:]).secret == [token]
+    argv = fetch_argv(node(), MODEL, ["hf"], settings | {"bundle": "/mnt/disk"}, (), [token, proxy])
+    assert parse(argv[4:]).secret == [token, proxy]
 
 
 def test_m13_the_download_uses_the_nodes_own_cache() -> None:
@@ -189,7 +200,12 @@ def test_m13_the_download_uses_the_nodes_own_cache() -> None:
     assert download_env(node(), {"hf_endpoint": "http://hub"}, "")["HF_ENDPOINT"] == "http://hub"
 
 
-def test_each_worker_and_repository_has_its_own_list() -> None:
-    lists = {model_transfer.list_file(repo, host) for repo in ("o/a", "o/b") for host in ("x", "y")}
-    assert len(lists) == 4
+def test_each_worker_and_snapshot_has_its_own_list() -> None:
+    lists = {
+        model_transfer.list_file(repo, revision, host)
+        for repo in ("o/a", "o/b")
+        for revision in ("1", "2")
+        for host in ("x", "y")
+    }
+    assert len(lists) == 8
     assert all("/" not in path.removeprefix(model_transfer.LISTS + "/") for path in lists)

@@ -15,20 +15,19 @@ SETTINGS: dict[str, Any] = {
     "release": "v1.1",
     "allow_low_memory": False,
     "effective": {"api_host": "127.0.0.1", "api_port": 8888, "master_port": 29551},
-    "image_min_free_gib": 35,
     "model_min_free_gib": 180,
 }
 MODEL, DRAFTER = "o/model@1", "o/drafter@2"
 RELEASE = {
     "architecture": "arm64",
     "memory": {"available_gib": 110},
-    "image_layers_gib": 25,
     "snapshots": [
         {"repo": "o/model", "revision": "1", "disk_gib": "${model_min_free_gib}"},
         {"repo": "o/drafter", "revision": "2", "disk_gib": 3},
     ],
 }
 GIB = 1 << 30
+NEED = {"gib": 35.0, "why": "35 GiB needed (image_min_free_gib)", "comes": True}
 
 
 def node(**changes: Any) -> dict[str, Any]:
@@ -43,7 +42,6 @@ def node(**changes: Any) -> dict[str, Any]:
         "infiniband": ["rdma_cm", "uverbs0"],
         "kernel": "7.0.0-1019-nvidia",
         "host_key": "ssh-ed25519 K",
-        "image": {"content": "sha256:1"},
         "hf": {"home": "/w", "snapshots": {MODEL: {"complete": True}, DRAFTER: {"complete": True}}},
         "user": {"name": "bob"},
         "disk": {
@@ -57,7 +55,8 @@ def node(**changes: Any) -> dict[str, Any]:
 
 
 def found(settings: dict[str, Any] | None = None, **changes: Any) -> list[str]:
-    return faults(node(**changes), "worker", SETTINGS | (settings or {}), RELEASE, 0)
+    need = changes.pop("image", None)
+    return faults(node(**changes), "worker", SETTINGS | (settings or {}), RELEASE, 0, image=need)
 
 
 def free(images: float, cache: float, shared: bool = False) -> dict[str, Any]:
@@ -177,21 +176,13 @@ def test_l15_a_pair_that_serves_has_its_memory(state: str) -> None:
     ("changes", "said"),
     [
         (
-            {"image": None, "disk": free(12, 500)},
+            {"image": NEED, "disk": free(12, 500)},
             ["image store /var/lib/containerd has 12 GiB free, 35 GiB needed (image_min_free_gib)"],
         ),
-        ({"image": None, "disk": free(35, 500)}, []),
-        (
-            {"image": None, "disk": free(12, 500), "docker": {"store": "containerd"}},
-            [
-                "image store /var/lib/containerd has 12 GiB free, about 60 GiB needed "
-                "(containerd store keeps packed and unpacked layers)"
-            ],
-        ),
-        ({"image": None, "disk": free(60.1, 500), "docker": {"store": "containerd"}}, []),
+        ({"image": NEED, "disk": free(35, 500)}, []),
         # Another release is prepared while this one serves.
         (
-            {"image": None, "disk": free(12, 500), "services": UP},
+            {"image": NEED, "disk": free(12, 500), "services": UP},
             ["image store /var/lib/containerd has 12 GiB free, 35 GiB needed (image_min_free_gib)"],
         ),
         ({"disk": free(12, 500)}, []),
@@ -216,14 +207,14 @@ def test_c04_space_is_looked_for_where_layers_and_weights_really_go(
     ("changes", "said"),
     [
         (
-            {"image": None, "hf": EMPTY_CACHE, "disk": free(200, 200, shared=True)},
+            {"image": NEED, "hf": EMPTY_CACHE, "disk": free(200, 200, shared=True)},
             [
                 "200 GiB free on /w for model cache and image store together, 215 GiB needed; "
                 "could not ask the Hub what is missing (model_min_free_gib)"
             ],
         ),
-        ({"image": None, "hf": EMPTY_CACHE, "disk": free(215.1, 215.1, shared=True)}, []),
-        ({"image": None, "disk": free(40, 40, shared=True)}, []),
+        ({"image": NEED, "hf": EMPTY_CACHE, "disk": free(215.1, 215.1, shared=True)}, []),
+        ({"image": NEED, "disk": free(40, 40, shared=True)}, []),
     ],
 )
 def test_c05_one_filesystem_must_hold_both(changes: dict[str, Any], said: list[str]) -> None:
@@ -319,7 +310,7 @@ def test_all_faults_are_told_at_once() -> None:
         gpu={"names": []},
         memory={"available_gib": 1.0},
         disk=free(1, 1),
-        image=None,
+        image=NEED,
         hf=EMPTY_CACHE,
     )
     assert len(many) == 5

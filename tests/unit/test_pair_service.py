@@ -178,6 +178,42 @@ def test_memory_that_did_not_come_back_is_told(
     assert warned == [f"the pair is {detail}"]
 
 
+@pytest.mark.parametrize(
+    ("cut", "said"),
+    [
+        (0, []),
+        (1, ["1 running request was cut off by the stop"]),
+        (3, ["3 running requests were cut off by the stop"]),
+    ],
+)
+def test_requests_that_a_stop_cut_off_are_counted(
+    head: Head, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, cut: int, said: list[str]
+) -> None:
+    warned: list[str] = []
+    monkeypatch.setattr(AnsibleModule, "warn", lambda _self, text, **_more: warned.append(text))
+    head.units("active", "active")
+    head.state("serving", "new")
+    head.brings("stop", "inactive", {"state": "down", "detail": "stopped", "cut": cut})
+    assert run_module(pair_service, capsys, state="stopped", enabled=True)["changed"]
+    assert warned == said
+
+
+def test_a_pair_that_is_down_shows_what_its_supervisor_wrote_since_its_start(
+    head: Head, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head.programs = Programs(tmp_path, monkeypatch, "systemctl", "journalctl")
+    head.units("active", "inactive")
+    head.state("down", "new")
+    text = head.shown("active", "inactive")
+    head.programs.answer("systemctl_show", text)
+    head.programs.answer("systemctl_show_twinserve.service", "InvocationID=abc\n")
+    head.programs.answer("journalctl", "starting\nrank 1: ValueError\n")
+    answer = run_module(pair_service, capsys, state="followed", digest="new", wait=0)
+    assert answer["log"] == ["starting", "rank 1: ValueError"]
+    (asked,) = [call for call in head.programs.calls if call.startswith("journalctl")]
+    assert asked.endswith("_SYSTEMD_UNIT=twinserve.service _SYSTEMD_INVOCATION_ID=abc")
+
+
 def test_the_longest_stop_that_the_settings_allow_is_waited_for() -> None:
     limits = PRODUCT.specs
     longest = (limits["drain_timeout"].max or 0) + (limits["stop_timeout"].max or 0)

@@ -30,6 +30,9 @@ def node(
     runtime: str | None = "r2",
     runs: str = "r2",
     read: str = "pair",
+    kept: str = "id",
+    kept_runtime: str = "r2",
+    kept_pair: str = "pair",
 ) -> dict[str, Any]:
     """A head; by default it serves the configuration `new` and has both files."""
     files = {one["path"]: fingerprint(one["content"], one["mode"]) for one in WANTED}
@@ -44,11 +47,20 @@ def node(
         if state
         else None,
         "runtime": runtime,
+        "good": [
+            {
+                "id": kept,
+                "runtime": kept_runtime,
+                "files": files | {PAIR["path"]: fingerprint(kept_pair, PAIR["mode"])},
+            }
+        ]
+        if kept
+        else [],
     }
 
 
 NOTHING: dict[str, Any] = {"write": []} | dict.fromkeys(
-    ("needed", "runtime", "stop", "reload", "units_wait", "start", "refresh"), False
+    ("needed", "runtime", "stop", "reload", "units_wait", "start", "refresh", "keep"), False
 )
 IDLE = {"rank": "inactive", "supervisor": "inactive", "enabled": "disabled", "state": None}
 BARE = {**IDLE, "lacking": (PLAN["path"], UNIT["path"], PAIR["path"]), "runtime": None}
@@ -79,57 +91,67 @@ BARE = {**IDLE, "lacking": (PLAN["path"], UNIT["path"], PAIR["path"]), "runtime"
         ({"lacking": (PLAN["path"],)}, False, {"write": [PLAN]}),
         ({"supervisor": "failed", "rank": "inactive"}, False, {"start": True}),
         ({"rank": "inactive", "state": "down", "stale": True}, False, {"start": True, "reload": True}),
+        ({"kept": ""}, False, {"keep": True}),
+        ({"kept": "another"}, False, {"keep": True}),
+        ({"kept_runtime": "r1"}, False, {"keep": True}),
+        ({"kept_pair": "older"}, False, {"keep": True}),
     ],
 )
 def test_what_happens(changes: dict[str, Any], restart: bool, does: dict[str, Any]) -> None:
     head = node(**changes)
     expected = NOTHING | does
     expected["needed"] = bool(does)
-    assert plan(head, WANTED, head, "new", "r2", restart) == expected
+    assert plan(head, WANTED, head, "new", "r2", restart, "id") == expected
 
 
 def test_c11_a_changed_unit_waits_while_the_rank_runs() -> None:
     head = node(lacking=(UNIT["path"],))
-    assert plan(head, WANTED, head, "new", "r2", False) == NOTHING | {"units_wait": True, "needed": True}
-    assert plan(node(stale=True), WANTED, node(stale=True), "new", "r2", False) == NOTHING
+    assert plan(head, WANTED, head, "new", "r2", False, "id") == NOTHING | {
+        "units_wait": True,
+        "needed": True,
+    }
+    assert plan(node(stale=True), WANTED, node(stale=True), "new", "r2", False, "id") == NOTHING
 
 
 def test_c11_a_changed_unit_is_written_when_the_pair_stops_anyway() -> None:
     head = node(lacking=(UNIT["path"],), digest="old")
-    does = plan(head, WANTED, head, "new", "r2", False)
-    assert (does["stop"], does["write"], does["reload"], does["units_wait"]) == (True, [UNIT], True, False)
+    does = plan(head, WANTED, head, "new", "r2", False, "id")
+    assert (does["stop"], does["write"], does["reload"], does["units_wait"]) == (
+        True,
+        [UNIT],
+        True,
+        False,
+    )
 
 
 def test_l13_a_change_on_the_worker_alone_restarts_the_pair_by_its_digest() -> None:
     worker, head = node(lacking=(PLAN["path"],)), node(digest="old")
-    assert plan(worker, WANTED, head, "new", "r2", False)["stop"]
+    assert plan(worker, WANTED, head, "new", "r2", False, "id")["stop"]
 
 
 def test_the_supervisor_is_the_heads_affair() -> None:
     head = node(runs="r1", read="older")
-    assert plan(node(), [PLAN, UNIT], head, "new", "r2", False) == NOTHING
+    assert plan(node(), [PLAN, UNIT], head, "new", "r2", False, "id") == NOTHING
 
 
 def test_an_orphan_of_a_dead_supervisor_keeps_its_unit_until_the_start() -> None:
     head = node(supervisor="failed", digest="old", lacking=(PLAN["path"], UNIT["path"]))
-    does = plan(head, WANTED, head, "new", "r2", False)
+    does = plan(head, WANTED, head, "new", "r2", False, "id")
     assert (does["start"], does["stop"], does["write"], does["reload"]) == (True, False, [PLAN], False)
 
 
 @pytest.mark.parametrize(
-    ("image", "complete", "missing"),
+    ("image", "same", "complete", "missing"),
     [
-        (True, True, []),
-        (False, True, ["the image"]),
-        (True, False, ["o/m"]),
-        (False, False, ["the image", "o/m"]),
+        (True, True, True, []),
+        (False, False, True, ["the image"]),
+        (True, False, True, ["the head's image"]),
+        (True, True, False, ["o/m"]),
+        (False, False, False, ["the image", "o/m"]),
     ],
 )
-def test_what_is_missing_is_named(image: bool, complete: bool, missing: list[str]) -> None:
-    snapshots = [{"repo": "o/m", "revision": "1"}]
-    seen = {
-        "hf": {"snapshots": {"o/m@1": {"complete": complete}}},
-        "image": {"content": "x"} if image else None,
-    }
-    assert missing_parts(seen, snapshots) == missing
-    assert missing_parts({"hf": None, "image": {"content": "x"}}, snapshots) == ["o/m"]
+def test_m18_what_is_missing_is_named(image: bool, same: bool, complete: bool, missing: list[str]) -> None:
+    snapshots, has = [{"repo": "o/m", "revision": "1"}], {"content": "x"}
+    seen = {"hf": {"snapshots": {"o/m@1": {"complete": complete}}}, "image": has if image else None}
+    assert missing_parts(seen, snapshots, has if same else None) == missing
+    assert missing_parts({"hf": None, "image": has}, snapshots, has) == ["o/m"]

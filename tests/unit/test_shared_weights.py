@@ -38,6 +38,8 @@ def test_what_the_role_writes_is_what_the_probe_looks_for() -> None:
     role = yaml.safe_load((ROLE / "vars/main.yml").read_text())
     assert role["__model_mount"] == shared_weights.MOUNT
     assert role["__model_exports"] == shared_weights.EXPORTS
+    look = yaml.safe_load((ROLE.parent / "preflight/vars/main.yml").read_text())
+    assert look["__preflight_shared"] == shared_weights.MOUNT
     options = role["__model_mount_options"].split(",")
     assert {"ro", "nfsvers=4.2", "nconnect=8", "hard", "nofail", "_netdev"} <= set(options)
 

@@ -33,3 +33,11 @@ def test_a_program_that_hangs_is_given_up() -> None:
 @pytest.mark.parametrize(("text", "line"), [("a\n b \n\n \n", "b"), ("", "no output"), ("\n", "no output")])
 def test_last_line_skips_empty_ones(text: str, line: str) -> None:
     assert last_line(text) == line
+
+
+@pytest.mark.parametrize("hint", ["See 'docker run --help'.", "Run 'docker run --help' for more information"])
+def test_c09_what_docker_run_says_last_is_no_reason(hint: str) -> None:
+    reason = (
+        'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]]'
+    )
+    assert last_line(f"{reason}\n\n{hint}\n") == reason

@@ -42,6 +42,18 @@ def test_f19_what_a_login_says(code: int, said: str, fault: str | None) -> None:
     assert ssh_client.login_fault("copy", code, said, "bob", "198.51.100.2") == fault
 
 
+@pytest.mark.parametrize(
+    ("code", "said"), [(1, "sudo: a password is required"), (127, "sh: 1: sudo: not found")]
+)
+def test_f19_the_image_keys_login_says_whether_it_may_load(code: int, said: str) -> None:
+    address = "198.51.100.2"
+    assert ssh_client.login_fault("image", 0, "", "twinserve", address) is None
+    assert ssh_client.login_fault("image", code, said, "twinserve", address) == (
+        f"twinserve of the worker at {address} cannot run sudo /usr/bin/docker load ({said}): "
+        "images could not be streamed to it; see whether docker is there and sudo reads /etc/sudoers.d"
+    )
+
+
 def test_f19_every_login_is_tried_and_every_refusal_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.twinserve.pair.plugins.filter import nodes as filters
 from ansible_collections.twinserve.pair.plugins.module_utils import managed_files, ssh_wire
 from ansible_collections.twinserve.pair.plugins.module_utils.ssh_client import KNOWN_HOSTS
+from fake_programs import Programs
 
 ALIASES = (("spark-a", "192.0.2.11"), ("spark-b", "192.0.2.12"))
 PLANS = [
@@ -24,7 +27,8 @@ MAY_LOAD = {"/etc/sudoers.d/twinserve-image": managed_files.fingerprint(
 )}  # fmt: skip
 CONTROL = 'restrict,command="/usr/local/sbin/twinserve-control" ssh-ed25519 CONTROL twinserve-control'
 COPY = 'restrict,command="rrsync -no-lock -wo /home/bob/.cache/huggingface" ssh-ed25519 COPY twinserve-copy'
-IMAGE = 'restrict,command="sudo -n /usr/bin/docker load" ssh-ed25519 IMAGE twinserve-image'
+LOAD = "sudo -n ${SSH_ORIGINAL_COMMAND:+-l} /usr/bin/docker load"
+IMAGE = f'restrict,command="{LOAD}" ssh-ed25519 IMAGE twinserve-image'
 NAMES = ("control", "copy", "image")
 MADE = {name: f"ssh-ed25519 {name.upper()}" for name in NAMES}
 NEW = {f"{name}.next": f"ssh-ed25519 NEW{name.upper()}" for name in NAMES}
@@ -68,6 +72,7 @@ def test_f19_the_connections_that_the_head_needs() -> None:
         {"key": "copy", "user": "bob", "address": "198.51.100.2"},
         {"key": "copy", "user": "bob", "address": "203.0.113.2"},
         {"key": "image", "user": "twinserve", "address": "198.51.100.2"},
+        {"key": "image", "user": "twinserve", "address": "203.0.113.2"},
     ]
 
 
@@ -268,3 +273,16 @@ def test_the_image_key_needs_its_users_right_to_load_images(files: dict[str, str
     assert worker["sudoers"]["content"].splitlines()[-1] == (
         "twinserve ALL=(root) NOPASSWD: /usr/bin/docker load"
     )
+
+
+@pytest.mark.parametrize(
+    ("asked", "done"), [(None, "sudo -n /usr/bin/docker load"), ("true", "sudo -n -l /usr/bin/docker load")]
+)
+def test_the_image_keys_proof_loads_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None, done: str
+) -> None:
+    programs = Programs(tmp_path, monkeypatch, "sudo")
+    if asked:
+        monkeypatch.setenv("SSH_ORIGINAL_COMMAND", asked)
+    subprocess.run(["sh", "-c", LOAD], stdin=subprocess.DEVNULL, check=True)
+    assert programs.calls == [done]

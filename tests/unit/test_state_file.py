@@ -15,7 +15,7 @@ from fake_world import Start, World, config
 
 KEYS = {
     "schema", "pair", "state", "since", "detail", "digest", "effective", "ranks", "rails", "restarts",
-    "restart_marks", "baseline", "last_error", "last_canary", "warnings", "progress",
+    "restart_marks", "baseline", "last_error", "last_canary", "cut", "warnings", "progress",
 }  # fmt: skip
 
 

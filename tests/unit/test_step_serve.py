@@ -585,12 +585,47 @@ def test_stop_order_of_an_engine_that_wants_its_head_first() -> None:
 def test_drain_waits_for_running_requests_but_not_for_ever() -> None:
     world = serving(drain_timeout=30)
     world.api.health["requests_running"] = 2
-    world.run(6)
     world.terminate()
     assert world.run(10)["state"] == "stopping"
+    assert world.shown[-1]["detail"] == "waiting for 2 requests to end before the stop, at most 20 s"
     assert world.calls == [[], []]
     world.api.health["requests_running"] = 0
     world.run(3)
+    assert world.over
+    assert world.shown[-1]["cut"] == 0
+
+
+@pytest.mark.parametrize(("drain", "waits"), [(0, 0), (30, 30)])
+def test_a_stop_says_how_many_requests_it_cuts_off(drain: int, waits: int) -> None:
+    world = serving(drain_timeout=drain)
+    world.api.health["requests_running"] = 2
+    world.terminate()
+    began = world.now
+    while not world.calls[0]:
+        world.run(0.25)
+    assert waits <= world.now - began < waits + 2
+    assert world.heard("stopping all ranks, 2 requests cut off")
+    world.run(3)
+    assert world.shown[-1]["cut"] == 2
+
+
+def test_the_canary_is_none_of_the_requests_that_a_stop_waits_for() -> None:
+    world = serving(drain_timeout=300)
+    world.api.hangs = True
+    world.run(70)
+    world.api.health["requests_running"] = 1
+    world.terminate()
+    world.run(3)
+    assert world.over
+    assert world.shown[-1]["cut"] == 0
+
+
+def test_an_api_that_gives_no_answer_does_not_hold_up_a_stop() -> None:
+    world = serving(drain_timeout=0)
+    submit = world.loop.submit
+    world.loop.submit = lambda action: None if isinstance(action, events.Look) else submit(action)
+    world.terminate()
+    world.run(10)
     assert world.over
 
 

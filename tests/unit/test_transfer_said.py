@@ -94,7 +94,7 @@ def test_f19_a_copy_that_is_not_let_in_says_what_to_do(line: str, said: str) -> 
 @pytest.mark.parametrize(
     ("line", "more"),
     [
-        ('rsync: [receiver] write failed on "/x/hub/y": No space left on device (28)', ""),
+        ('rsync: [receiver] mkdir "/x" failed: Read-only file system (30)', ""),
         ('rsync: [receiver] mkstemp "/x" failed: Permission denied (13)', ""),
         (
             "/usr/bin/rrsync error: Another instance of rrsync is already accessing this directory.",
@@ -105,6 +105,13 @@ def test_f19_a_copy_that_is_not_let_in_says_what_to_do(line: str, said: str) -> 
 @pytest.mark.parametrize("code", [11, 12, 23])
 def test_what_no_other_rail_would_mend_ends_the_copy(line: str, more: str, code: int) -> None:
     assert meaning(code, line, CLOSED, LAST) == Fault(f"{line}{more}", hopeless=True)
+
+
+@pytest.mark.parametrize("reason", ["No space left on device (28)", "Disk quota exceeded (122)"])
+def test_a_full_worker_says_what_to_do(reason: str) -> None:
+    line = f'rsync: [receiver] write failed on "/x/hub/y": {reason}'
+    text = f"no space is left on the worker: make room and run it again ({line})"
+    assert meaning(11, line, CLOSED, LAST) == Fault(text, hopeless=True)
 
 
 def test_a_failure_without_words_has_its_code() -> None:

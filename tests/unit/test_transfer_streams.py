@@ -112,13 +112,30 @@ def test_a_lost_rail_is_told_and_with_it_the_way_on(world: World) -> None:
     assert names(world) == EVERY
 
 
+def test_a_rail_that_fails_does_not_count_and_is_told_also_when_the_others_end_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PAUSE", 10)
+    world.broken[TWIN.address] = DEAD
+    world.held = {MAIN.address}
+    world.gate.clear()
+    streams = begin(world)
+    while streams.count().rails > 1:
+        assert not streams.wait(0.01)
+    assert streams.count().warnings == [], "it may come back"
+    world.gate.set()
+    assert streams.wait(10)
+    assert streams.count().warnings == ["rail to 203.0.113.2 failed (No route to host)"]
+    assert names(world) == EVERY
+
+
 def test_a_rail_that_stumbles_once_goes_on(world: World) -> None:
     world.only_once[MAIN.address] = DEAD
     streams = begin(world, (MAIN,), each=1)
     assert streams.wait(10)
     assert names(world) == EVERY
     assert world.asked[MAIN.address] == 1, "asked before it took another batch"
-    assert streams.count().warnings == []
+    assert (streams.count().rails, streams.count().warnings) == (1, [])
 
 
 def test_the_last_rails_death_is_an_error_that_names_it(world: World) -> None:
@@ -139,6 +156,19 @@ def test_what_is_hopeless_ends_all_streams_at_once(world: World) -> None:
         while not begin(world).wait(1):
             pass
     assert world.halted == 1
+
+
+def test_a_stream_that_cannot_work_on_this_node_ends_the_copy(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(world, "send", fail)
+    streams = begin(world)
+    with pytest.raises(CopyError, match=r"Too many open files; run it again to go on"):
+        streams.wait(10)
+    assert world.halted, "the others end, too"
 
 
 def test_bytes_count_while_they_move_and_not_when_they_come_back(world: World) -> None:

@@ -18,7 +18,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils.weights import __ma
 from ansible_collections.twinserve.pair.plugins.module_utils.weights import client, locks
 from ansible_collections.twinserve.pair.plugins.module_utils.weights.fetch import Order, fetch
 from fake_programs import Programs
-from hub_cache import FILES, LARGE, REPO, REVISION, fill, sha256
+from hub_cache import FILES, LARGE, REPO, REVISION, fill, hub_list, sha256
 
 FIRST, SECOND = LARGE
 Fetch = Callable[..., tuple[int, list[str]]]
@@ -105,11 +105,84 @@ def test_m05_without_the_hubs_list_indexes_and_begun_files_tell(home: Path) -> N
     assert hf_cache.lacking(*place) == (["config.json"], 3)
 
 
+def test_m05_a_client_that_keeps_no_list_is_checked_by_the_one_that_was_noted(
+    home: Path, run: Fetch, tmp_path: Path
+) -> None:
+    """A file of which no index speaks and which was not begun is missed, too."""
+    snapshot = fill(home, tree=False)
+    hf_cache.note_list(REPO, REVISION, hub_list())
+    assert run("exit 9") == (0, ["o/n@9eaebb7c is here already"])
+    (snapshot / "tokenizer/vocab.txt").unlink()
+    assert run("true")[1][-1] == "download incomplete: 1 of 4 files (tokenizer/vocab.txt)"
+    manifest = hf_cache.manifest_from_disk(str(home), REPO, REVISION)
+    assert hf_cache.differences(snapshot, manifest["files"]) == ["tokenizer/vocab.txt is missing"]
+
+
+def test_m05_a_list_that_was_torn_is_as_good_as_none(home: Path, run: Fetch) -> None:
+    """A loss of power leaves it so; the client writes it anew."""
+    fill(home)
+    listed = home / f"hub/models--o--n/trees/{REVISION}.json"
+    whole = listed.read_text()
+    listed.write_text(whole[:20])
+    assert run(f"printf '%s' '{whole}' > {listed}") == (0, ["o/n@9eaebb7c: 4 files"])
+    assert json.loads(listed.read_text())
+
+
+def test_m05_an_index_that_was_torn_is_lacking(home: Path, run: Fetch) -> None:
+    snapshot = fill(home, tree=False)
+    (snapshot / "model.safetensors.index.json").write_text('{"weight_map": {')
+    assert "(model.safetensors.index.json)" in run("true")[1][-1]
+
+
 def test_a_client_that_fails_has_said_why(home: Path, run: Fetch) -> None:
     partly(home, FIRST)
     said = "printf '\\033[31mAccess denied\\033[0m\\nHint: set HF_DEBUG=1\\n\\n'; exit 3"
     assert run(said) == (3, ["Access denied", "Hint: set HF_DEBUG=1", "", "Access denied"])
     assert run("exit 4") == (4, ["no output"])
+
+
+@pytest.mark.parametrize("end", ["exit 0", "exit 4", "kill -TERM $PPID; sleep 5"])
+def test_what_is_secret_goes_when_the_job_ends(home: Path, tmp_path: Path, end: str) -> None:
+    partly(home, FIRST)
+    secret = tmp_path / "hf-token"
+    secret.write_text("hf_x")
+    program_path = Path(program.__file__).parents[1]
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/twinserve").symlink_to(program_path)
+    words = ["fetch", "--home", str(home), "--repo", REPO, "--revision", REVISION, "--secret", str(secret)]
+    client_line = f"test -s {secret} || touch {tmp_path}/lacked; {end}"
+    subprocess.run(
+        [sys.executable, "-m", "twinserve.weights", *words, "--", "sh", "-c", client_line],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "lib")},
+        check=False,
+    )
+    assert not secret.exists()
+    assert not (tmp_path / "lacked").exists()
+
+
+def test_m17_a_hub_that_is_away_for_a_while_is_waited_for(home: Path, run: Fetch, tmp_path: Path) -> None:
+    blob = partly(home, FIRST)[FIRST]
+    left = blob.with_name(f"{blob.name}.0a1b2c3d.incomplete")
+    away = f"touch {tmp_path}/asked {left}; echo '[Errno 104] Connection reset by peer'; exit 1"
+    code, said = run(
+        f"test -e {left} && exit 7; if test -e {tmp_path}/asked; then {bring(home, blob)}; else {away}; fi"
+    )
+    assert (code, said[1:]) == (
+        0,
+        [
+            "[Errno 104] Connection reset by peer; trying again",
+            "removed 1 files of downloads that were cut off (0.0 GB)",
+            "o/n@9eaebb7c: 4 files",
+        ],
+    )
+
+
+def test_m17_a_hub_that_stays_away_is_given_up(home: Path, run: Fetch) -> None:
+    partly(home, FIRST)
+    code, said = run("echo '[Errno 111] Connection refused'; exit 1", stall=0.8)
+    assert code == 1
+    assert said.count("[Errno 111] Connection refused; trying again") >= 1
+    assert said[-1] == "[Errno 111] Connection refused"
 
 
 def test_m10_a_lock_that_nobody_holds_is_named(home: Path, run: Fetch) -> None:

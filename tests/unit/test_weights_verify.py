@@ -61,6 +61,19 @@ def test_m06_sizes_are_compared_first(snapshot: Path, capsys: pytest.CaptureFixt
     assert said.endswith("; and 1 more")
 
 
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("name", [FIRST, "config.json"])
+def test_m06_without_the_hubs_list_the_names_of_the_blobs_tell(
+    snapshot: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, shared: bool
+) -> None:
+    bare = fill(tmp_path / "bare", tree=False, shared=shared)
+    manifest = hf_cache.manifest_from_disk(str(tmp_path / "bare"), REPO, REVISION)
+    hf_cache.manifest_path(REPO, REVISION).write_text(json.dumps(manifest))
+    assert verify(bare, capsys)[0] == 0
+    (bare / name).resolve().write_bytes(b"X" + FILES[name][1:])
+    assert "differs: remove " in verify(bare, capsys)[1][0]
+
+
 def test_m06_what_has_no_hash_does_not_pass(snapshot: Path, capsys: pytest.CaptureFixture[str]) -> None:
     noted = hf_cache.manifest_path(REPO, REVISION)
     manifest = json.loads(noted.read_text())

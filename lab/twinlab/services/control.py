@@ -12,7 +12,7 @@ from ..layout import APT_PORT, HUB_PORT, REGISTRY_PORT, Lab
 from . import registry
 
 _START_TIMEOUT = 20.0  # seconds
-_PORTS = {"apt": APT_PORT, "registry": REGISTRY_PORT, "hub": HUB_PORT}
+PORTS = {"apt": APT_PORT, "registry": REGISTRY_PORT, "hub": HUB_PORT}
 
 
 def commands(lab: Lab, distribution: Distribution) -> dict[str, list[str]]:
@@ -49,14 +49,23 @@ def start(lab: Lab, distribution: Distribution) -> list[str]:
     return started
 
 
+def switch(lab: Lab, distribution: Distribution, name: str, is_on: bool) -> None:
+    """Start one of them, or end it in the middle of whatever it does."""
+    if not is_on:
+        processes.stop(lab, name, timeout=0)
+    elif not processes.alive(lab, name):
+        processes.spawn(lab, name, commands(lab, distribution)[name])
+        _wait(lab, name)
+
+
 def running(lab: Lab) -> dict[str, bool]:
     """Every service, and whether it lives."""
-    return {name: processes.alive(lab, name) for name in ("simulator", *_PORTS)}
+    return {name: processes.alive(lab, name) for name in ("simulator", *PORTS)}
 
 
 def stop(lab: Lab) -> None:
     """Stop all of them."""
-    for name in ("simulator", *_PORTS):
+    for name in ("simulator", *PORTS):
         processes.stop(lab, name)
 
 
@@ -74,7 +83,7 @@ def _wait(lab: Lab, name: str) -> None:
 def _works(lab: Lab, name: str) -> bool:
     if name == "simulator":
         return lab.drawn_quirks.exists()
-    return _answers(lab.network.gateway, _PORTS[name])
+    return _answers(lab.network.gateway, PORTS[name])
 
 
 def _answers(address: str, port: int) -> bool:

@@ -160,18 +160,23 @@ class Handler(BaseHTTPRequestHandler):
         return start + (end - start) // 2 if cut or repository.fault("short", file.name) else end
 
     def _send_bytes(self, repository: Repository, file: File, start: int, stop: int) -> None:
-        speed = repository.fault("slow", file.name)
-        chunk = max(1, min(CHUNK, int(speed / 5))) if speed else CHUNK
         corrupt = repository.fault("corrupt", file.name)
         with file.path.open("rb") as content:
             content.seek(start)
             left = stop - start
             while left > 0:
+                speed = self._speed(repository, file)
+                chunk = max(1, min(CHUNK, int(speed / 5))) if speed else CHUNK
                 data = content.read(min(left, chunk))
                 left -= len(data)
                 self.wfile.write(bytes(len(data)) if corrupt else data)
                 if speed:
                     time.sleep(len(data) / speed)
+
+    def _speed(self, repository: Repository, file: File) -> float:
+        """Bytes a second, 0 for all that there is; a file that is slow is so until the fault is lifted."""
+        now = self.store.find(repository.name) if repository.fault("slow", file.name) else None
+        return float((now and now.fault("slow", file.name)) or 0)
 
     def _send(self, answer: Answer) -> None:
         body = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()

@@ -28,7 +28,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         """Return the module's last answer; failed with the job's own last lines when it failed."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         args = dict(self._task.args)
-        answer = self._execute_module(module_name="twinserve.pair.job", module_args=args, task_vars=task_vars)
+        # When its answer was lost, the second question attaches to the job.
+        answer = self._ask(args, task_vars)
         if answer.get("failed") or self._task.check_mode:
             return {**result, **answer}
         host = (task_vars or {}).get("inventory_hostname", "")
@@ -42,10 +43,13 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         answer = self._follow(answer, args, f"{host}: {title}", task_vars)
         self._warn(answer, host)
         if answer["status"] == "absent":
-            # Another run at the same time may have taken the end away. What follows looks at the work itself.
-            display.display(
-                f"    {host}: {title} is over; another run took its result, or the node restarted"
-            )
+            # Another run at the same time may have taken the end away. What follows looks at the work itself,
+            # unless the end is all that there is of it.
+            over = f"{title} is over; another run took its result, or the node restarted"
+            if args.get("must_end"):
+                answer.update(failed=True, msg=f"{over}: run this again")
+            else:
+                display.display(f"    {host}: {over}")
         elif answer["status"] != "done":
             lines = answer["log"] = (answer.get("log") or ["no output"])[-5:]
             how = _ENDS.get(answer["status"], f"failed (exit {answer.get('exit_code')})")
@@ -56,7 +60,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         self, answer: dict[str, Any], args: dict[str, Any], title: str, task_vars: dict[str, Any] | None
     ) -> dict[str, Any]:
         """Poll until the job ends, or stands still for too long: then it is stopped, to be begun anew."""
-        began = shown = moved = time.monotonic()
+        began = moved = time.monotonic()
+        # Numbers are shown as soon as there are some; words alone are worth a line only when it takes long.
+        shown = began - self._shown_every if answer.get("progress") else began
         seen: Any = None
         stall = float(args.get("stall_seconds") or 900)
         while answer.get("status") == "running":

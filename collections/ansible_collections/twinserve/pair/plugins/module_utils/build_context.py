@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,30 +13,44 @@ from typing import Any
 from .image_recipe import RecipeError, patches_hash, source
 from .shell import CommandError, last_line, run
 
-_ALL = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+# Under names of ours: git does not fetch into the branch that a new repository begins with.
+_ALL = ("+refs/heads/*:refs/twinserve/heads/*", "+refs/tags/*:refs/twinserve/tags/*")
 _PATIENCE = 1800.0  # seconds for one clone
+_LEFT_OVER = 24 * 3600.0  # seconds after which no build needs its folder any more
 
 
 def make(
-    folder: Path,
+    parent: Path,
     clones: Mapping[str, str],
     files: Mapping[str, str],
     patches: Mapping[str, Any] | None,
     proxies: Mapping[str, str] | None = None,
-) -> str | None:
-    """Make the folder anew; return the hash over its patches, None without any.
+) -> tuple[Path, str | None]:
+    """A new folder below `parent`, and the hash over its patches, None without any.
 
-    `proxies` are named as in the environment (`https_proxy`).
+    Each run has one of its own: two that build at once do not meddle with each other. `proxies` are named as
+    in the environment (`https_proxy`).
     Raises CommandError when a source cannot be had, RecipeError when it is not what the recipe pins.
     """
-    if folder.exists():
+    parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _sweep(parent)
+    folder = Path(tempfile.mkdtemp(dir=parent))
+    try:
+        for name, pinned in clones.items():
+            clone(folder / name, *source(pinned), proxies)
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        return folder, _patches(folder, clones["patches"], patches) if patches else None
+    except BaseException:
         shutil.rmtree(folder)
-    folder.mkdir(parents=True, mode=0o700)
-    for name, pinned in clones.items():
-        clone(folder / name, *source(pinned), proxies)
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return _patches(folder, clones["patches"], patches) if patches else None
+        raise
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what runs left that were broken off."""
+    for folder in parent.iterdir():
+        if time.time() - folder.stat().st_mtime > _LEFT_OVER:
+            shutil.rmtree(folder)
 
 
 def clone(folder: Path, url: str, commit: str, proxies: Mapping[str, str] | None = None) -> None:
@@ -80,7 +96,8 @@ def _patches(folder: Path, pinned: str, wanted: Mapping[str, Any]) -> str:
 
 
 def _run(argv: list[str], proxies: Mapping[str, str] | None = None) -> str:
-    # Nobody is there to be asked for a password, and no setting of anybody takes part.
+    # Nobody is there to be asked for a password. No user's settings take part; the machine's own
+    # (/etc/gitconfig) do: they may name its way out.
     env = {
         **os.environ,
         **(proxies or {}),

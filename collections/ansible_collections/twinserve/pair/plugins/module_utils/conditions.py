@@ -1,8 +1,8 @@
 """The small language in which engine data says when something holds: `{setting: wanted}`, all of them.
 
-Wanted is a value, a list of values, or operators: `above`, `below` (a number, another setting or `default`),
-`not` (a value, a list or `default`), `given` (the user set it), `set` (it has a value). A setting that is not
-known, because what the user gave could not be read, makes its condition false.
+Wanted is a value, a list of values, or operators: `above`, `below` (a number, another setting, `setting + 30`
+or `default`), `not` (a value, a list or `default`), `given` (the user set it), `set` (it has a value). What
+is not known, because what the user gave could not be read, makes its condition false.
 """
 
 from __future__ import annotations
@@ -85,6 +85,8 @@ def _operator(name: str, operator: str, operand: Any, facts: Facts) -> bool:
 def _operand(name: str, operand: Any, facts: Facts) -> Any:
     if operand == DEFAULT:
         return facts.defaults.get(name)
-    if isinstance(operand, str) and operand in facts.values:
-        return facts.values[operand]
-    return operand
+    if not isinstance(operand, str):
+        return operand
+    other, plus, number = operand.partition(" + ")
+    value = facts.values.get(other, operand)
+    return value + int(number) if plus and isinstance(value, int | float) else value

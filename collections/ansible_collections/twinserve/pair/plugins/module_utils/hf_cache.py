@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import hf_blobs
+from . import atomic_file, hf_blobs
 
 MANIFESTS = Path("/var/lib/twinserve/manifests")
 
@@ -39,9 +39,14 @@ class SnapshotState:
     others: list[str] = field(default_factory=list)
 
 
+def folder_name(repo: str) -> str:
+    """A repository's folder in the cache: `models--org--name`."""
+    return "models--" + repo.replace("/", "--")
+
+
 def repo_folder(hf_home: str, repo: str) -> Path:
-    """`hub/models--org--name` below the cache root."""
-    return Path(hf_home, "hub", "models--" + repo.replace("/", "--"))
+    """The same below the cache root."""
+    return Path(hf_home, "hub", folder_name(repo))
 
 
 def snapshot_folder(hf_home: str, repo: str, revision: str) -> Path:
@@ -52,6 +57,11 @@ def snapshot_folder(hf_home: str, repo: str, revision: str) -> Path:
 def manifest_path(repo: str, revision: str) -> Path:
     """Where a node notes what a verified snapshot holds."""
     return MANIFESTS / f"{repo.replace('/', '--')}@{revision}.json"
+
+
+def list_path(repo: str, revision: str) -> Path:
+    """Where the head keeps the hub's list of a revision's files, since not every client does."""
+    return MANIFESTS / f"{repo.replace('/', '--')}@{revision}.hub.json"
 
 
 def walk(snapshot: Path) -> Iterator[tuple[str, Path]]:
@@ -100,13 +110,29 @@ def unfinished(hf_home: str, repo: str) -> list[str]:
 def hub_list(hf_home: str, repo: str, revision: str) -> dict[str, dict[str, Any]]:
     """The hub's own file list, as the client stored it in `trees/<sha>.json` (format 1, huggingface_hub 2.4).
 
-    Empty for a client that stores none, or stores it in a way that we do not know.
+    Else as it was noted here, for a client that stores none, or in a way that we do not know, and for a list
+    that a loss of power tore: the client does not wait for the disk, and writes such a list anew. Empty when
+    there is neither.
     """
-    stored = repo_folder(hf_home, repo) / "trees" / f"{revision}.json"
-    if not stored.is_file():
+    places = (repo_folder(hf_home, repo) / "trees" / f"{revision}.json", list_path(repo, revision))
+    trees = (_json(place) for place in places)
+    return next((dict(one["files"]) for one in trees if one.get("format_version") == 1), {})
+
+
+def note_list(repo: str, revision: str, files: Mapping[str, Any]) -> None:
+    """Keep what the hub answered, in the client's own format."""
+    path = list_path(repo, revision)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_file.replace(path, json.dumps({"format_version": 1, "files": files}).encode(), 0o644)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """The object in a file; an empty one for a file that is not there, or torn."""
+    try:
+        found = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
         return {}
-    tree: Any = json.loads(stored.read_text())
-    return dict(tree["files"]) if tree.get("format_version") == 1 else {}
+    return found if isinstance(found, dict) else {}
 
 
 def manifest_from_disk(hf_home: str, repo: str, revision: str) -> dict[str, dict[str, Any]]:
@@ -160,7 +186,8 @@ def lacking(hf_home: str, repo: str, revision: str) -> tuple[list[str], int]:
     """Files that a snapshot lacks, or has in another size, and how many it should have.
 
     By the hub's list; where the client left none, by what the snapshot says of itself: its indexes name all
-    shards, a link into nothing is a file that is missing, and so is what was begun and not ended.
+    shards, a link into nothing is a file that is missing, and so is a torn index and what was begun and not
+    ended.
     """
     snapshot = snapshot_folder(hf_home, repo, revision)
     listed = hub_list(hf_home, repo, revision)
@@ -170,46 +197,32 @@ def lacking(hf_home: str, repo: str, revision: str) -> tuple[list[str], int]:
     there = list_snapshot(snapshot)
     if "config.json" not in there:
         return ["config.json"], max(1, len(there))
-    names = dict.fromkeys([*there, *_indexed(snapshot)])
-    wrong = [name for name in names if there.get(name, -1) < 0]
+    indexes = {one.name: _json(one) for one in sorted(snapshot.glob("*.index.json")) if one.is_file()}
+    shards = [name for index in indexes.values() for name in index.get("weight_map", {}).values()]
+    names = dict.fromkeys([*there, *shards])
+    wrong = [name for name in names if there.get(name, -1) < 0 or indexes.get(name) == {}]
     return [*wrong, *unfinished(hf_home, repo)], len(names)
 
 
-def _indexed(snapshot: Path) -> list[str]:
-    """The shards that the snapshot's own indexes name."""
-    names: dict[str, None] = {}
-    for index in sorted(snapshot.glob("*.index.json")):
-        if index.is_file():
-            names.update(dict.fromkeys(json.loads(index.read_text()).get("weight_map", {}).values()))
-    return list(names)
-
-
-def snapshot_state(hf_home: str, repo: str, revision: str) -> SnapshotState:
-    """Compare the snapshot with its manifest by size."""
-    try:
-        expected: dict[str, int] = json.loads(manifest_path(repo, revision).read_text())["files"]
-    except FileNotFoundError:
-        return _partial(hf_home, repo, revision, "not verified on this node yet")
-    except (ValueError, KeyError):
-        # Power was cut while it was written: as good as none.
-        return _partial(hf_home, repo, revision, "its manifest cannot be read")
+def snapshot_state(hf_home: str, repo: str, revision: str, copied: bool = False) -> SnapshotState:
+    """Compare the snapshot with its manifest by size; `copied`: it comes from another node, not the hub."""
+    expected: dict[str, int] = _json(manifest_path(repo, revision)).get("files") or {}
+    if not expected:
+        return _partial(hf_home, repo, revision, copied, "not verified on this node yet")
     wrong = differences(snapshot_folder(hf_home, repo, revision), expected)
     if wrong:
-        return _partial(hf_home, repo, revision, f"{len(wrong)} of {len(expected)} files: {wrong[0]}")
+        reason = f"{len(wrong)} of {len(expected)} files: {wrong[0]}"
+        return _partial(hf_home, repo, revision, copied, reason)
     return SnapshotState(True, "", len(expected), sum(expected.values()))
 
 
-def _partial(hf_home: str, repo: str, revision: str, reason: str) -> SnapshotState:
+def _partial(hf_home: str, repo: str, revision: str, copied: bool, reason: str) -> SnapshotState:
     """A snapshot that is not whole, with what is there of it and what has still to come."""
     folder = repo_folder(hf_home, repo)
-    blobs = hf_blobs.on_disk(folder)
+    blobs = hf_blobs.on_disk(folder, copied)
     foreign = _used_by_others(folder, revision)
     here = sum(size for name, size in blobs.items() if name not in foreign)
-    try:
-        listed = hub_list(hf_home, repo, revision)
-    except ValueError:
-        listed = {}  # torn: the verification says so when it comes to that
-    wanted = hf_blobs.by_etag(listed)
+    wanted = hf_blobs.by_etag(hub_list(hf_home, repo, revision))
     # A whole blob counts whatever revision brought it; of one that is begun, what is there.
     return SnapshotState(
         False,
@@ -235,21 +248,27 @@ def _blob_names(snapshot: Path) -> set[str]:
 
 
 def transfer_list(snapshot: Path) -> list[str]:
-    """What a copy of this snapshot needs, relative to `hub/`: the payloads, each once, then their links.
+    """What a copy of this snapshot needs, relative to `hub/`: the payloads, each once, then its links.
 
     The links are copied as links, all hops of them, so that both layouts arrive as they are: blobs in the
-    repository's own folder, and blobs that are links into the shared store. Raises ValueError for a link that
-    leaves `hub/`.
+    repository's own folder, and blobs that are links into the shared store. Such a blob comes right behind
+    its payload: by it alone what arrived is known after the copy was cut off. Raises ValueError for a link
+    that leaves `hub/`.
     """
     hub = snapshot.parent.parent.parent
-    payloads: dict[str, None] = {}
+    blobs: dict[str, None] = {}
     links: dict[str, None] = {}
     for _, path in walk(snapshot):
+        hops = []
         while path.is_symlink():
-            links[_below(path, hub)] = None
+            hops.append(_below(path, hub))
             path = Path(os.path.normpath(path.parent / path.readlink()))
-        payloads[_below(path, hub)] = None
-    return [*payloads, *links]
+        blobs.update(dict.fromkeys([_below(path, hub), *reversed(hops[1:])]))
+        links.update(dict.fromkeys(hops[:1]))
+    # Without its marker, the client leaves a shared store alone.
+    marker = hub / "blobs/.huggingface-shared-blobs"
+    marked = marker.is_file() and any(name.startswith("blobs/") for name in blobs)
+    return [*([_below(marker, hub)] if marked else []), *blobs, *links]
 
 
 def _below(path: Path, hub: Path) -> str:

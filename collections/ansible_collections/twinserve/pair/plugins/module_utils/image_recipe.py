@@ -14,7 +14,6 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-FOLDER = "/var/lib/twinserve/build"
 RECIPE_LABEL = "twinserve.recipe"
 _WORK = "/twinserve-build"
 _SETTING = re.compile(r"\$\{(\w+)\}")

@@ -12,20 +12,6 @@ from typing import Any
 from .image_recipe import fingerprint, resolved
 from .images import matching
 
-# A tar has no digest of a registry: it gets our name when its label and architecture are the release's.
-_LOAD = """set -euo pipefail
-said=$(docker load --input "$1")
-loaded=$(sed -n 's/^Loaded image\\( ID\\)\\{0,1\\}: //p' <<< "$said" | head -n 1)
-test -n "$loaded" || { echo "$1 brings no image: $said"; exit 1; }
-found=$(docker image inspect --format '{{.Architecture}}' "$loaded")
-test "$found" = "$3" || { echo "$1 is an image for $found, this machine is $3"; exit 1; }
-if test -n "$5"; then
-    found=$(docker image inspect --format "{{index .Config.Labels \\"$4\\"}}" "$loaded")
-    test "$found" = "$5" || { echo "$1 has $4 $found, the release has $5"; exit 1; }
-fi
-docker tag "$loaded" "$2"
-"""
-
 
 def pinned(settings: Mapping[str, Any]) -> str:
     """The image by its digest, as it is pulled."""
@@ -41,10 +27,14 @@ def wanted(settings: Mapping[str, Any], release: Mapping[str, Any]) -> dict[str,
     """What is looked for and made: `names` by which a node may have the image, the best first.
 
     `pinned` is pulled, `streamed` is its name after it came from the head; `built` is the name of what the
-    recipe makes. None where `image_source` does not allow it.
+    recipe makes. None where `image_source` does not allow it: with `auto` the recipe stands in for the
+    release's own image only, never for another that somebody pinned.
     """
-    recipe = None if settings["image_source"] == "pull" else resolved(settings, release)
     pulls = settings["image_source"] != "build"
+    builds = settings["image_source"] == "build" or (
+        settings["image_source"] == "auto" and is_own(settings, release)
+    )
+    recipe = resolved(settings, release) if builds else None
     found = {
         "pinned": pinned(settings) if pulls else None,
         "streamed": own_name(release["engine"], settings["image_digest"]) if pulls else None,
@@ -73,7 +63,7 @@ def kernel_label(
     built = wanted(settings, release)["built"]
     if built and (_is(image, built) or settings["image_source"] == "build"):
         return str(built).rpartition(":")[2]
-    if settings["image_digest"] == release["defaults"]["image_digest"] and release.get("image_label"):
+    if is_own(settings, release) and release.get("image_label"):
         return str(release["image_label"])
     return str(settings["image_digest"]).removeprefix("sha256:")[:12]
 
@@ -83,40 +73,36 @@ def steps(
     settings: Mapping[str, Any],
     release: Mapping[str, Any],
     checking: bool = False,
+    elsewhere: bool = False,
 ) -> list[dict[str, bool]]:
-    """What to do on each node now, by rank: `pull`, `build` (on the head), `stream` (to a worker).
+    """What to do on each node now, by rank: `load` and `build` (on the head), `pull`, `stream` (to a worker).
 
-    Asked again after each step. In check mode (`checking`) nothing was done before, and pulls are taken to
-    succeed.
+    Asked again after each step. `elsewhere`: its pull failed in a way that another source mends. In check
+    mode (`checking`) nothing was done before, and pulls are taken to succeed.
     """
     if settings["prepare"] == "never":
-        return [{"pull": False, "build": False, "stream": False} for _ in nodes]
+        return [{"load": False, "pull": False, "build": False, "stream": False} for _ in nodes]
     source, head, built = settings["image_source"], nodes[0].get("image"), wanted(settings, release)["built"]
-    build = source == "build" and (settings["rebuild"] or not head)
-    build = build or (source == "auto" and built and not head and not checking)
+    # What comes from a bundle comes without network: to the head from the tar, to workers from the head.
+    bundle = source != "build" and bool(settings.get("bundle"))
+    load = bundle and not head
+    build = source == "build" and bool(settings["rebuild"] or not head)
+    build = build or (source == "auto" and bool(built) and not head and elsewhere)
     planned = []
     for rank, (node, same) in enumerate(zip(nodes, matching(nodes), strict=True)):
+        bare = not node.get("image")
         # What the head built is in no registry.
-        # What comes from a bundle comes without network: to the head from the tar, to workers from the head.
-        pull = (
-            source != "build"
-            and not settings.get("bundle")
-            and not node.get("image")
-            and not (rank > 0 and _is(head, built))
-        )
-        to_come = bool(head) or (checking and bool(build))
-        stream = rank > 0 and not same and to_come and not (checking and pull)
-        planned.append({"pull": pull, "build": bool(build) and rank == 0, "stream": stream})
+        pull = source != "build" and not bundle and bare and not (rank > 0 and _is(head, built))
+        foreseen = checking and (build or (load and bare))
+        stream = rank > 0 and (foreseen or (bool(head) and not same)) and not (checking and pull)
+        first = rank == 0
+        planned.append({"load": load and first, "pull": pull, "build": build and first, "stream": stream})
     return planned
 
 
-def load_argv(node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]) -> list[str]:
-    """Load the bundle's image and give it our name, if it is the release's: by its label and architecture."""
-    names, own = wanted(settings, release), settings["image_digest"] == release["defaults"]["image_digest"]
-    label = str(names["patches_label"] or "")
-    patches = str(release.get("image_label") or "") if label and own else ""
-    tar = f"{settings['bundle']}/image.tar"
-    return ["bash", "-c", _LOAD, "load", tar, str(names["streamed"]), node["architecture"], label, patches]
+def is_own(settings: Mapping[str, Any], release: Mapping[str, Any]) -> bool:
+    """Whether it is the release's image, from wherever: its digest says so."""
+    return bool(settings["image_digest"] == release["defaults"]["image_digest"])
 
 
 def _is(image: Mapping[str, Any] | None, name: str | None) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from .shell import CommandError, run
 
 _RUNTIME_CONFIG = ("Env", "Entrypoint", "Cmd", "WorkingDir", "Labels")
 _LOGINS = Path("/root/.docker/config.json")  # pulls run as root
+_CONTAINERD = Path("/etc/containerd/config.toml")
 _ONE_PLATFORM = 28  # Docker of API 1.48, whose `docker save` takes --platform
 
 
@@ -53,8 +55,9 @@ class Image:
         return asdict(self)
 
 
-def parse_docker_info(info: dict[str, Any]) -> Docker:
+def parse_docker_info(info: dict[str, Any], config: Path = _CONTAINERD) -> Docker:
     """Read `docker info`: containerd's store keeps layers under containerd's root, not under Docker's."""
+    root = str(info.get("DockerRootDir", "/var/lib/docker"))
     containerd = any(
         "io.containerd.snapshotter" in str(value) for pair in info.get("DriverStatus") or [] for value in pair
     )
@@ -63,10 +66,22 @@ def parse_docker_info(info: dict[str, Any]) -> Docker:
     return Docker(
         version=server,
         store="containerd" if containerd else str(info.get("Driver", "")),
-        store_path="/var/lib/containerd" if containerd else str(info.get("DockerRootDir", "/var/lib/docker")),
+        store_path=_containerd_root(info, root, config) if containerd else root,
         architecture=str(info.get("Architecture", "")),
         one_platform=min(_major(server), _major(client)) >= _ONE_PLATFORM,
     )
+
+
+def _containerd_root(info: Mapping[str, Any], docker_root: str, config: Path) -> str:
+    """A containerd that Docker started by itself is below Docker's root; another one says so in its file."""
+    address = str((info.get("Containerd") or {}).get("Address", ""))
+    if address.startswith(("/run/docker/", "/var/run/docker/")):
+        return f"{docker_root}/containerd/daemon"
+    text = config.read_text(encoding="utf-8") if config.is_file() else ""
+    # Its own keys stand before the first table. No tomllib: a Python that is too old has to be told of.
+    own = re.split(r"(?m)^\s*\[", text, maxsplit=1)[0]
+    found = re.search(r"""(?m)^\s*root\s*=\s*["'](.+?)["']""", own)
+    return found[1] if found else "/var/lib/containerd"
 
 
 def _major(version: str) -> int:
@@ -141,7 +156,7 @@ def image_faults(
     label: str,
     to_come: bool,
 ) -> list[str]:
-    """Nodes without the image, and nodes whose image has other content than the head's (C-20).
+    """Nodes without the image, with one for other machines, or with other content than the head's (C-20).
 
     `label` names the image's label that tells which patches are in it. `to_come`: in check mode, what is not
     there yet, or not the right one, is no fault.
@@ -154,7 +169,12 @@ def image_faults(
         image = node.get("image")
         if not image:
             faults.append(f"{name} does not have {reference}: run with -e prepare=auto")
-        elif image and head and not same:
+        elif image["architecture"] != node["architecture"]:
+            faults.append(
+                f"{name} is {node['architecture']}, {image['reference']} is an image for "
+                f"{image['architecture']}: set image and image_digest to one for {node['architecture']}"
+            )
+        elif head and not same:
             faults.append(_differs(name, image, names[0], head, label))
     return faults
 

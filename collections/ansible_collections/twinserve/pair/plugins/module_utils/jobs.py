@@ -17,13 +17,17 @@ from . import progress
 from .shell import CommandError, run
 
 LOGS = Path("/run/twinserve/jobs")
-_PROPERTIES = ("ActiveState", "SubState", "Result", "ExecMainStatus", "ExecMainPID", "ExecMainStartTimestamp")
+_PROPERTIES = (
+    "ActiveState", "SubState", "Result", "ExecMainStatus", "ExecMainPID", "ExecMainStartTimestamp",
+    "Description",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class JobState:
     """`running`, `done`, `failed` or `absent`; `since` is systemd's own time text, `size` is in bytes.
 
+    `what` tells works of one name apart, which must not run side by side (a repository's revisions).
     `progress` are the numbers that the job's own program notes (module `progress`), if it does.
     """
 
@@ -33,6 +37,7 @@ class JobState:
     since: str
     size: int
     log: list[str]
+    what: str = ""
     progress: dict[str, Any] | None = None
 
 
@@ -70,6 +75,7 @@ def read(name: str, watch: Sequence[str] = ()) -> JobState:
         since=shown.get("ExecMainStartTimestamp", ""),
         size=sum(folder_size(Path(path)) for path in watch),
         log=[line for line in lines if line.strip()][-25:],
+        what=shown.get("Description", ""),
         progress=progress.read(progress_path(name)),
     )
 
@@ -84,6 +90,7 @@ def start(
     name: str,
     argv: Sequence[str],
     *,
+    what: str | None = None,
     user: str | None = None,
     env: Mapping[str, str] | None = None,
     env_file: str | None = None,
@@ -96,9 +103,10 @@ def start(
     unit = unit_name(name)
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{unit}.log"
-    log.unlink(missing_ok=True)
     progress_path(name).unlink(missing_ok=True)
-    options = [f"--property=StandardOutput=append:{log}", f"--property=StandardError=append:{log}"]
+    # Emptied by systemd: another run may have begun the job a moment ago, and then this is its log.
+    options = [f"--property=StandardOutput=truncate:{log}", "--property=StandardError=inherit"]
+    options += [f"--description={what}"] if what else []
     told = {**(env or {}), progress.VARIABLE: str(progress_path(name))}
     options += [f"--setenv={key}={value}" for key, value in sorted(told.items())]
     options += [f"--property=EnvironmentFile={env_file}"] if env_file else []

@@ -27,11 +27,11 @@ def copy_job(
     address on the `lan`; `runtime` is the version that has the program.
     """
     head, worker = nodes
-    job = f"copy {name} {snapshot['repo']} {snapshot['revision'][:12]}"
-    listed = list_file(snapshot["repo"], name)
+    listed = list_file(snapshot["repo"], snapshot["revision"], name)
     plan = f"{listed}.json"
     return {
-        "name": job,
+        "name": f"copy {name} {snapshot['repo']}",
+        "what": snapshot["revision"],
         "title": f"copy of {snapshot['repo']}",
         "argv": ["/usr/bin/python3", "-P", "-m", "twinserve.transfer", plan],
         "env": {"PYTHONPATH": f"{RUNTIME}/{runtime}"},

@@ -66,12 +66,17 @@ def words(
     settings: Mapping[str, Any],
     release: Mapping[str, Any],
     lists: Lists | None = None,
+    image: Mapping[str, Any] | None = None,
 ) -> str:
-    """What a run will bring to the node, and what is free there; empty when nothing has to come."""
+    """What a run will bring to the node, and what is free there; empty when nothing has to come.
+
+    `image` is what the image needs here (module `image_need`), nothing without.
+    """
     need = weights(node, settings, release, lists or {})
     coming, places = [], dict[str, Mapping[str, Any]]()
-    if not node.get("image"):
-        coming.append(f"image up to {settings['image_min_free_gib'] * _GIB / 1e9:.0f} GB")
+    if image and image["gib"]:
+        what = "image" if image["comes"] else "room to send the image,"
+        coming.append(f"{what} up to {image['gib'] * _GIB / 1e9:.0f} GB")
         places["images"] = node["disk"].get("images") or {}
     if need.bytes or need.unknown:
         about = "up to " if need.unknown else ""

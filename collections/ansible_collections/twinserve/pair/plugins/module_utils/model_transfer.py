@@ -10,9 +10,15 @@ from string import Template
 from typing import Any
 
 from .conditions import Facts, holds
+from .hf_cache import folder_name
 
 LISTS = "/run/twinserve/copy"
 _PROGRAM = ("/usr/bin/python3", "-P", "-m", "twinserve.weights")
+# What the client says when the hub does not answer, or not to the end.
+HUB_AWAY = (
+    r"Errno (-2|-3|1(01|04|10|11|13))\b|timed out|Name or service not known|Temporary failure in name"
+    r"|peer closed connection|Server disconnected"
+)
 _QUIET = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_UPDATE_CHECK": "1",
@@ -20,14 +26,14 @@ _QUIET = {
 }
 
 
-def folder_name(repo: str) -> str:
-    """A repository's folder in the cache."""
-    return "models--" + repo.replace("/", "--")
-
-
-def list_file(repo: str, host: str) -> str:
+def list_file(repo: str, revision: str, host: str) -> str:
     """Where the head notes which files `host` shall get."""
-    return f"{LISTS}/{host}--{folder_name(repo)}"
+    return f"{LISTS}/{host}--{folder_name(repo)}@{revision}"
+
+
+def secret_file(snapshot: Mapping[str, str], kind: str) -> str:
+    """Where a download finds its `kind` of secret, a file of its own: the job removes it when it ends."""
+    return f"/run/twinserve.{folder_name(snapshot['repo'])}.{kind}"
 
 
 def wanted(settings: Mapping[str, Any], release: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -107,7 +113,8 @@ def download_argv(
     options = ["--rm", "--init", "--name", container_name(snapshot), "--network", "host"]
     options += ["--user", f"{user['uid']}:{user['gid']}", "-v", f"{home}:{home}"]
     for secret in filter(None, (token_file, proxy_file)):
-        options += ["-v", f"{secret}:{secret}:ro"]
+        # With -v, docker would make a folder of a file that is not there.
+        options += ["--mount", f"type=bind,source={secret},target={secret},readonly"]
     for name in ("HF_HOME", "HF_ENDPOINT", "HF_TOKEN_PATH", "HOME", *_QUIET):
         options += ["-e", name]  # without a value: docker takes it from the job's own environment
     if not proxy_file:
@@ -117,8 +124,8 @@ def download_argv(
 
 
 def container_name(snapshot: Mapping[str, str]) -> str:
-    """What the download's container is called, so that there is one a repository and revision."""
-    return f"twinserve-download-{snapshot['repo'].replace('/', '-')}-{snapshot['revision'][:12]}"
+    """What the download's container is called, so that there is one a repository."""
+    return f"twinserve-download-{snapshot['repo'].replace('/', '-')}"
 
 
 def fetch_argv(
@@ -127,15 +134,16 @@ def fetch_argv(
     client: Sequence[str],
     settings: Mapping[str, Any],
     silent: Sequence[str] = (),
+    secrets: Sequence[str] = (),
 ) -> list[str]:
     """The watched download: our program, which runs the client's command line as the cache's owner.
 
-    `silent` are snapshots (`repo@revision`) for which the hub does not answer.
+    `silent` are snapshots (`repo@revision`) for which the hub does not answer, `secrets` files to be removed.
     """
+    place = [*_place(node, snapshot), *(word for one in filter(None, secrets) for word in ("--secret", one))]
     if settings.get("bundle"):
-        owner = node["user"]["name"]
-        return [*_PROGRAM, "take", *_place(node, snapshot), "--bundle", settings["bundle"], "--user", owner]
-    words = [*_PROGRAM, "fetch", *_place(node, snapshot)]
+        return [*_PROGRAM, "take", *place, "--bundle", settings["bundle"], "--user", node["user"]["name"]]
+    words = [*_PROGRAM, "fetch", *place]
     words += ["--stall", str(settings["download_stall_s"])]
     if node["hf"]["program"]:
         words += ["--user", node["user"]["name"]]
@@ -164,17 +172,16 @@ def source_words(node: Mapping[str, Any], image: str, bundle: str | None) -> str
 
 
 def download_meanings(node: Mapping[str, Any], snapshot: Mapping[str, str]) -> dict[str, str]:
-    """What it means when the client prints this."""
+    """What it means when the client prints this at last: what it got over is no reason."""
     again, home, repo = "run this again: what has arrived is kept", node["hf"]["home"], snapshot["repo"]
-    return {
+    meanings = {
         r"Errno 28|[Nn]o space left": f"the disk of {home} is full: make room there, and {again}",
         r"Access denied|GatedRepo": (
             f"the token's account has not accepted the terms of {repo} (or lacks gated read access)"
         ),
-        r"Errno 1(01|04|10|11|13)\b|timed out|Name or service not known|Temporary failure in name": (
-            f"Hugging Face does not answer any more: {again}"
-        ),
+        HUB_AWAY: f"Hugging Face does not answer any more: {again}",
     }
+    return {rf"({pattern})[^\n]*\Z": text for pattern, text in meanings.items()}
 
 
 def download_env(node: Mapping[str, Any], settings: Mapping[str, Any], token_file: str) -> dict[str, str]:

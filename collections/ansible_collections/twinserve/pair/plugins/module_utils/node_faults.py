@@ -21,10 +21,12 @@ def faults(
     release: Mapping[str, Any],
     rank: int,
     lists: model_need.Lists | None = None,
+    image: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """All faults of the node at once, so that they can be mended in one go.
 
-    `lists` is what the hub says of the snapshots that have to come, size by etag: only that is needed.
+    `image` is what the image needs here (module `image_need`), nothing without. `lists` is what the hub says
+    of the snapshots that have to come, size by etag: only that is needed.
     """
     found = [
         *_unread(node),
@@ -38,7 +40,7 @@ def faults(
         *lost_device.faults(node),
         *_shared(node, settings, rank),
         _owner(node),
-        *_disk(node, settings, release, lists or {}),
+        *_disk(node, settings, release, lists or {}, image or {"gib": 0.0, "why": ""}),
     ]
     # A pair that serves has its memory: what counts before a start would stop a healthy one.
     if not rank_runs(node):
@@ -160,38 +162,25 @@ def _disk(
     settings: Mapping[str, Any],
     release: Mapping[str, Any],
     lists: model_need.Lists,
+    image: Mapping[str, Any],
 ) -> list[str | None]:
     """Needs of image and weights, added up where both are on one filesystem. In GiB, as the settings are."""
     images, cache = node["disk"].get("images"), node["disk"].get("hf_cache")
-    image_need, image_why = _image_need(node, settings, release)
     weights = model_need.weights(node, settings, release, lists)
     if images and cache and images["device"] == cache["device"]:
-        if image_need + weights.gib <= _free_gib(cache):
+        if image["gib"] + weights.gib <= _free_gib(cache):
             return []
         return [
             f"{_free_gib(cache):.0f} GiB free on {cache['path']} for model cache and image store "
-            f"together, {image_need + weights.gib:.0f} GiB needed{_not_asked(weights)}"
+            f"together, {image['gib'] + weights.gib:.0f} GiB needed{_not_asked(weights)}"
         ]
-    return [_image_room(images, image_need, image_why), _weights_room(cache, weights)]
+    return [_image_room(images, image), _weights_room(cache, weights)]
 
 
-def _image_room(store: Mapping[str, Any] | None, need: float, why: str) -> str | None:
-    if not store or need <= _free_gib(store):
+def _image_room(store: Mapping[str, Any] | None, need: Mapping[str, Any]) -> str | None:
+    if not store or need["gib"] <= _free_gib(store):
         return None
-    return f"image store {store['path']} has {_free_gib(store):.0f} GiB free, {why}"
-
-
-def _image_need(
-    node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]
-) -> tuple[float, str]:
-    """GiB for an image that is not there yet, and how that is said. containerd's store keeps it twice."""
-    if node.get("image"):
-        return 0.0, ""
-    need = float(settings["image_min_free_gib"])
-    if (node.get("docker") or {}).get("store") != "containerd":
-        return need, f"{need:.0f} GiB needed (image_min_free_gib)"
-    need += float(release.get("image_layers_gib", 0))
-    return need, f"about {need:.0f} GiB needed (containerd store keeps packed and unpacked layers)"
+    return f"image store {store['path']} has {_free_gib(store):.0f} GiB free, {need['why']}"
 
 
 def _weights_room(cache: Mapping[str, Any] | None, need: model_need.Need) -> str | None:

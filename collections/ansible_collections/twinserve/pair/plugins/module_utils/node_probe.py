@@ -15,6 +15,7 @@ from typing import Any
 
 from . import (
     authorized_file,
+    good,
     gpus,
     hf_cache,
     host_names,
@@ -44,6 +45,7 @@ class Wanted:
     kernel_cache: str | None = None
     images: tuple[str, ...] = ()
     snapshots: tuple[tuple[str, str], ...] = ()
+    copied: bool = False
     names: tuple[str, ...] = ()
 
 
@@ -67,6 +69,7 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
         "listeners": lambda: [asdict(one) for one in listeners.read_listeners()],
         "state": lambda: _json(Path("/run/twinserve/state.json")),
         "rank_plan": lambda: _json(Path(managed_files.ETC, "rank.json")),
+        "good": good.read_good,
         "pair_config": lambda: _json(Path(managed_files.ETC, "pair.json")),
     }
     futures = {name: pool.submit(reader) for name, reader in readers.items()}
@@ -110,7 +113,7 @@ def _identity(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
 def _hf(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
     home = login_user.hf_home(user, wanted.hf_cache)
     states = {
-        f"{repo}@{revision}": asdict(hf_cache.snapshot_state(home, repo, revision))
+        f"{repo}@{revision}": asdict(hf_cache.snapshot_state(home, repo, revision, wanted.copied))
         for repo, revision in wanted.snapshots
     }
     strange = hf_cache.not_owned(home, [repo for repo, _ in wanted.snapshots], user.uid)

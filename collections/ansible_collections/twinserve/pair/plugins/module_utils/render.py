@@ -76,6 +76,7 @@ def _rank_plan(
     # The one GPU is found on the node.
     settings = {**settings, "gpu_uuid": node.get("gpu_uuid") or settings["gpu_uuid"]}
     words, facts = _words(rank, ranks, settings, release, node), Facts(settings)
+    mounts, private = _mounts(release["mounts"], facts, words)
     plan: dict[str, Any] = {
         "schema": SCHEMA,
         "pair": pair,
@@ -92,7 +93,8 @@ def _rank_plan(
         "docker": completed(_argv(release["docker"], facts, words, rank)),
         "before": _commands(release.get("before", []), facts, words),
         "after": _commands(release.get("after", []), facts, words),
-        "mounts": [{**mount, "source": _fill(mount["source"], words)} for mount in release["mounts"]],
+        "mounts": mounts,
+        "folders": private,
         "command": _argv(release["command"], facts, words, rank) + list(settings["extra_args"]),
         "env": _environment(release, settings, facts, words),
         "link_env": dict(release["link_env"]),
@@ -103,6 +105,19 @@ def _rank_plan(
     }
     plan["digest"] = digest({key: plan[key] for key in DIGESTED})
     return plan
+
+
+def _mounts(
+    parts: Sequence[Mapping[str, Any]], facts: Facts, words: Mapping[str, str]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The container's mounts, and which of their folders are made for the login user alone."""
+    chosen = [part for part in parts if holds(part.get("when"), facts)]
+    mounts = [
+        {"source": _fill(part["source"], words), "target": part["target"], "read_only": part["read_only"]}
+        for part in chosen
+    ]
+    private = [mount["source"] for mount, part in zip(mounts, chosen, strict=True) if part.get("private")]
+    return mounts, private
 
 
 def listening_ports(rank: int, settings: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -6,10 +6,10 @@ import base64
 import compileall
 import hashlib
 import io
-import os
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -42,19 +42,35 @@ def install(archive: str, version: str, root: Path, activate: bool = True) -> No
         # Whatever root's umask is: the control user imports this.
         for path in (staged, *staged.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
+        _put(staged, target)
+    if activate:
+        point_to(version, root)
+
+
+def point_to(version: str, root: Path) -> None:
+    """Make an installed version the current one, in one step."""
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=root) as folder:
+        link = Path(folder, "current")
+        link.symlink_to(version)
+        link.replace(root / "current")
+
+
+def _put(staged: Path, target: Path) -> None:
+    try:
         staged.rename(target)
-    if not activate:
-        return
-    link = root / ".current"
-    link.unlink(missing_ok=True)
-    link.symlink_to(version)
-    os.replace(link, root / "current")  # noqa: PTH105
+    except OSError:
+        # Another run at the same time may have been quicker, with the same content.
+        shutil.rmtree(staged)
+        if not target.is_dir():
+            raise
 
 
-def prune(root: Path, keep: int = 3) -> list[str]:
-    """Remove the oldest versions beyond `keep`, never the current one."""
-    current = (root / "current").resolve()
-    folders = [path for path in root.iterdir() if path.is_dir() and not path.is_symlink() and path != current]
+def prune(root: Path, keep: int = 3, needed: Collection[str] = ()) -> list[str]:
+    """Remove the oldest versions beyond `keep`, never the current one, nor those that are `needed`."""
+    spared = {(root / "current").resolve().name, *needed}
+    folders = [
+        path for path in root.iterdir() if path.is_dir() and not path.is_symlink() and path.name not in spared
+    ]
     old = sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True)[keep - 1 :]
     for path in old:
         shutil.rmtree(path)

@@ -19,6 +19,7 @@ def plan(
     digest: str,
     runtime: str,
     restart: bool,
+    good_id: str,
 ) -> dict[str, Any]:
     """What to do, by step; `needed` says whether there is anything to do or to say at all.
 
@@ -27,7 +28,8 @@ def plan(
     it runs with others than those that are wanted, written by this run or by one that was interrupted.
 
     Units are not touched under a running rank: the daemon-reload they need takes the GPU from its container.
-    They wait (`units_wait`) for the next restart of the pair.
+    They wait (`units_wait`) for the next restart of the pair. `keep`: this configuration, whose id is
+    `good_id`, is not yet the last good one here.
     """
     files = differing(wanted, node.get("files") or {})
     supervised = _supervised(head)
@@ -48,6 +50,7 @@ def plan(
         "reload": (bool(units) or stale) and not held,
         "units_wait": bool(units) and held,
         "start": start,
+        "keep": not _is_kept(node, wanted, runtime, good_id),
         "refresh": supervised and not start and _is_behind(head, wanted, runtime),
     }
     return {"needed": any(steps.values()), **steps}
@@ -59,6 +62,18 @@ def _serves(head: Mapping[str, Any], digest: str) -> bool:
     state = head.get("state") or {}
     return (_supervised(head) and unit.get("UnitFileState") == "enabled"
             and state.get("state") == "serving" and state.get("digest") == digest)  # fmt: skip
+
+
+def _is_kept(
+    node: Mapping[str, Any], wanted: Sequence[Mapping[str, Any]], runtime: str, good_id: str
+) -> bool:
+    kept = next(iter(node.get("good") or []), None)
+    mine = [one for one in wanted if str(one["path"]).startswith(ETC)]
+    return (
+        kept is not None
+        and (kept["id"], kept["runtime"]) == (good_id, runtime)
+        and not differing(mine, kept["files"])
+    )
 
 
 def _is_behind(head: Mapping[str, Any], wanted: Sequence[Mapping[str, Any]], runtime: str) -> bool:
@@ -74,15 +89,20 @@ def running_digest(head: Mapping[str, Any]) -> str | None:
     return state.get("digest") if _supervised(head) else None
 
 
-def missing_parts(node: Mapping[str, Any], snapshots: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of what must be on the node before a rank can start, and is not."""
+def missing_parts(
+    node: Mapping[str, Any], snapshots: Sequence[Mapping[str, Any]], image: Mapping[str, Any] | None
+) -> list[str]:
+    """Names of what must be there before a rank can start, and is not; `image` is what the rank would run."""
     found = (node.get("hf") or {}).get("snapshots") or {}
     lacking = [
         one["repo"]
         for one in snapshots
         if not found.get(f"{one['repo']}@{one['revision']}", {}).get("complete")
     ]
-    return lacking if node.get("image") else ["the image", *lacking]
+    if not image:
+        # It may have one of other content: two ranks of two images would not speak to each other.
+        lacking.insert(0, "the head's image" if node.get("image") else "the image")
+    return lacking
 
 
 def _supervised(head: Mapping[str, Any]) -> bool:

@@ -23,6 +23,15 @@ def read_services() -> dict[str, dict[str, str]]:
     return {one["Id"]: one for one in shown if "Id" in one}
 
 
+def read_journal(unit: str, lines: int = 80) -> list[str]:
+    """The last lines that a unit has written since its present or latest start."""
+    shown = parse_show(run(["systemctl", "show", unit, "--property", "InvocationID"]))
+    start = shown[0].get("InvocationID") if shown else ""
+    only = [f"_SYSTEMD_INVOCATION_ID={start}"] if start else []
+    argv = ["journalctl", "--no-pager", "--quiet", "--output", "cat", "--lines", str(lines)]
+    return run([*argv, f"_SYSTEMD_UNIT={unit}", *only]).splitlines()
+
+
 def is_active(unit: Mapping[str, str]) -> bool:
     """Whether a unit runs, comes up or reloads, by what `systemctl show` says of it."""
     return unit.get("ActiveState") in ("active", "activating", "reloading")

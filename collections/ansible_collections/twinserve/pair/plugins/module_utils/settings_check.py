@@ -13,6 +13,7 @@ from typing import Any
 
 from .conditions import Facts, choose, holds, is_cases, is_set
 from .extra_args import overrides
+from .image_recipe import resolved
 from .settings_spec import BY_RELEASE, NotTaken, Setting, convert, listed, show, value_text
 
 
@@ -67,8 +68,12 @@ def resolve(
 
 
 def narrowed_specs(specs: Mapping[str, Setting], release: Mapping[str, Any]) -> dict[str, Setting]:
-    """The specification with the limits (`allowed`) of a release."""
-    allowed: Mapping[str, Any] = release.get("allowed", {})
+    """The specification with the limits (`allowed`) of a release, which builds only from a whole recipe."""
+    allowed: dict[str, Any] = {**release.get("allowed", {})}
+    if "image_source" in specs and not resolved({}, release):
+        allowed["image_source"] = {
+            "choices": [one for one in specs["image_source"].choices if one != "build"]
+        }
     return {
         name: spec.narrowed(allowed[name], release["release"]) if name in allowed else spec
         for name, spec in specs.items()

@@ -129,6 +129,8 @@ def listed(words: Sequence[str]) -> str:
 
 
 def _number_says(setting: Setting) -> str:
+    if setting.min is not None and setting.min == setting.max:
+        return f"only {number_text(setting.min)}"
     kind = "a whole number" if setting.type == "int" else "a number"
     if setting.min is not None and setting.max is not None:
         return f"{kind} from {number_text(setting.min)} to {number_text(setting.max)}"

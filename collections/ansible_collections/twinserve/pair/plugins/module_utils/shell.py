@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
+
+_HINT = re.compile(r"(See|Run) '.* --help'")  # how docker run ends whatever it says
 
 
 class CommandError(RuntimeError):
@@ -40,6 +43,6 @@ def run(
 
 
 def last_line(text: str) -> str:
-    """The last line with anything on it: programs put the reason there."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    """The last line that says anything: programs put the reason there."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _HINT.match(line)]
     return lines[-1] if lines else "no output"

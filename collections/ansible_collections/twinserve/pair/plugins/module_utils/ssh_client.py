@@ -52,8 +52,16 @@ def login_argv(name: str, user: str, address: str, words: Sequence[str] = ()) ->
 
 
 def login_fault(name: str, code: int, said: str, user: str, address: str) -> str | None:
-    """Why a try to log in did not come through; what the forced command then answered does not matter."""
-    if code != FAILED:
-        return None
-    reason = f"head does not reach ssh of the worker at {address} with its {name} key: {last_line(said)}"
-    return refusal(said, user, address) or reason
+    """Why a try to log in did not come through.
+
+    What a forced command answered does not matter, but that of `image`: it says whether it may load.
+    """
+    if code == FAILED:
+        reason = f"head does not reach ssh of the worker at {address} with its {name} key: {last_line(said)}"
+        return refusal(said, user, address) or reason
+    if name == "image" and code:
+        return (
+            f"{user} of the worker at {address} cannot run sudo /usr/bin/docker load ({last_line(said)}): "
+            "images could not be streamed to it; see whether docker is there and sudo reads /etc/sudoers.d"
+        )
+    return None

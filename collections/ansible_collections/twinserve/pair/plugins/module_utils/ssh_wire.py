@@ -18,8 +18,9 @@ CONTROL_COMMAND = "/usr/local/sbin/twinserve-control"
 CONTROL_USER = "twinserve"
 CONTROL_HOME = "/var/lib/twinserve"
 NAMES = ("control", "copy", "image")
-# The third key streams an image into the worker's Docker: its user needs root for exactly that.
-IMAGE_COMMAND = "sudo -n /usr/bin/docker load"
+# The third key streams an image into the worker's Docker: its user needs root for exactly that. Whoever asks
+# for a command, as the proof of the keys does, is only told whether it may.
+IMAGE_COMMAND = "sudo -n ${SSH_ORIGINAL_COMMAND:+-l} /usr/bin/docker load"
 IMAGE_SUDOERS = {
     "path": "/etc/sudoers.d/twinserve-image",
     "content": (
@@ -68,16 +69,13 @@ def plan(
 def logins(
     nodes: Sequence[Mapping[str, Any]], addresses: Sequence[str], plans: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, str]]:
-    """Every connection that the head needs: control at the management address, copies over each rail.
-
-    Images go over the main rail alone.
-    """
+    """Every connection that the head needs: control at the management address, the others over each rail."""
     wanted = []
     for node, address, fabric in zip(nodes[1:], addresses[1:], plans[1:], strict=True):
         wanted.append({"key": "control", "user": CONTROL_USER, "address": address})
         rails = _rail_addresses(fabric)
         wanted += [{"key": "copy", "user": node["user"]["name"], "address": rail} for rail in rails]
-        wanted += [{"key": "image", "user": CONTROL_USER, "address": rail} for rail in rails[:1]]
+        wanted += [{"key": "image", "user": CONTROL_USER, "address": rail} for rail in rails]
     return wanted
 
 

@@ -63,7 +63,8 @@ def main() -> None:
         supports_check_mode=True,
     )
     parser, arguments = module.params["parser"], module.params["arguments"]
-    argv = ["docker", "run", "--rm", "--network", "none", "--entrypoint", parser[0], module.params["image"]]
+    argv = ["docker", "run", "--rm", "--pull", "never", "--network", "none", "--entrypoint", parser[0]]
+    argv.append(module.params["image"])
     try:
         done = subprocess.run(
             [*argv, *parser[1:], *arguments], capture_output=True, text=True, timeout=120, check=False

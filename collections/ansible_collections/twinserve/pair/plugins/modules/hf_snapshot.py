@@ -8,8 +8,9 @@ module: hf_snapshot
 short_description: Verify a model snapshot in a Hugging Face cache
 description:
   - The download program says success even for content that is wrong, and for some downloads that are incomplete.
-  - Checks that each file is there with its size (and, when asked, its SHA-256), then writes a manifest on the node.
+  - Checks that each file is there with its size, then writes a manifest on the node.
   - A snapshot counts as whole on a node only with such a manifest; one that is not whole loses it.
+  - Before a manifest is noted, the files are put on disk for good and dropped from the kernel's memory.
 author: [The Twinserve developers]
 options:
   hf_home:
@@ -28,8 +29,11 @@ options:
     description:
       - Manifest of the node that the files came from. Without it, the hub's own list that the download left is used,
         else what is on disk.
-      - With it the files are also written to disk for good, and dropped from the kernel's memory.
     type: dict
+  compare:
+    description: Only say in C(wrong) what differs from C(expected). Then nothing fails, and nothing is noted.
+    type: bool
+    default: false
   list_for:
     description: Host for which a list of the snapshot's blobs and links is left below C(/run/twinserve/copy), for rsync.
     type: str
@@ -43,11 +47,6 @@ options:
     description: Also read one byte of each file, as root does in a rank's container; for weights that are shared by NFS.
     type: bool
     default: false
-  verify:
-    description: V(sha256) also reads every byte and compares it with the hub's hashes.
-    type: str
-    choices: [size, sha256]
-    default: size
 attributes:
   check_mode: {support: full, description: Verifies and does not write the manifest.}
   diff_mode: {support: none, description: The manifest only repeats what is on disk.}
@@ -62,6 +61,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+wrong:
+  description: What is missing or has another size, one entry a file.
+  type: list
+  elements: str
+  returned: with C(compare), and when it is the reason of a failure
 manifest:
   description: "C(files): size by path; C(digests): hash by path, where the hub names one."
   type: dict
@@ -78,7 +82,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import content_check, hf_cache, model_checks, shared_weights
+from ..module_utils import atomic_file, hf_cache, model_checks, shared_weights
 from ..module_utils.model_transfer import list_file
 from ..module_utils.settling import settle
 
@@ -90,7 +94,7 @@ ARGUMENTS: dict[str, Any] = {
     "list_for": {"type": "str"},
     "checks": {"type": "dict", "default": {}},
     "readable": {"type": "bool", "default": False},
-    "verify": {"type": "str", "choices": ["size", "sha256"], "default": "size"},
+    "compare": {"type": "bool", "default": False},
 }
 
 
@@ -106,7 +110,9 @@ def main() -> None:
     noted = hf_cache.manifest_path(repo, revision)
     try:
         manifest = given["expected"] or hf_cache.manifest_from_disk(home, repo, revision)
-        wrong = _wrong(snapshot, manifest, given["verify"])
+        wrong = hf_cache.differences(snapshot, manifest["files"])
+        if given["compare"]:
+            module.exit_json(changed=False, wrong=wrong)
         if not wrong and not given["expected"] and not hf_cache.hub_list(home, repo, revision):
             # What is on disk is all that we know: files that are not linked yet would not be missed.
             wrong = [f"{name} is unfinished" for name in hf_cache.unfinished(home, repo)]
@@ -123,33 +129,25 @@ def main() -> None:
         names = "; ".join(wrong[:3]) or "no file at all"
         count = f"{len(wrong)} of {len(manifest['files'])} files"
         module.fail_json(msg=f"{repo}@{revision[:8]} incomplete: {count} ({names})", wrong=wrong)
-    # What is mounted from the head is on its disk, and not ours to write to.
-    if given["expected"] and not given["readable"] and not module.check_mode:
-        settle(home, snapshot)  # before the manifest says that it is whole
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     changed = not noted.is_file() or noted.read_text() != text
+    # What is mounted from the head is on its disk, and not ours to write to.
+    if (given["expected"] or changed) and not given["readable"] and not module.check_mode:
+        settle(home, snapshot)  # before the manifest says that it is whole
     if changed and not module.check_mode:
         noted.parent.mkdir(parents=True, exist_ok=True)
-        noted.write_text(text)
+        atomic_file.replace(noted, text.encode(), 0o644)
     if given["list_for"] and not module.check_mode:
-        _note_list(snapshot, list_file(repo, given["list_for"]))
+        _note_list(snapshot, list_file(repo, revision, given["list_for"]))
     module.exit_json(changed=changed, manifest=manifest, size=sum(manifest["files"].values()))
-
-
-def _wrong(snapshot: Path, manifest: dict[str, Any], verify: str) -> list[str]:
-    """Files that are missing or have another size; with all sizes right, those with other bytes when asked."""
-    wrong = hf_cache.differences(snapshot, manifest["files"])
-    if wrong or verify == "size":
-        return wrong
-    unknown = content_check.uncheckable(manifest["files"], manifest["digests"])
-    return unknown or content_check.wrong_content(snapshot, manifest["digests"])
 
 
 def _note_list(snapshot: Path, target: str) -> None:
     """Blobs first, links last: a link never points to what is not there yet."""
     path = Path(target)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{name}\n" for name in hf_cache.transfer_list(snapshot)))
+    text = "".join(f"{name}\n" for name in hf_cache.transfer_list(snapshot))
+    atomic_file.replace(path, text.encode("utf-8", "surrogateescape"), 0o644)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ DOCUMENTATION = r"""
 module: hub_access
 short_description: Ask the hub whether model snapshots may be downloaded
 description:
-  - Asks for one small file of each snapshot, with the token that the download will use, and for the list of its files.
-    Changes nothing.
+  - Asks for one small file of each snapshot, with the token that the download will use, and for the list of its files,
+    which is kept on the node, since not every client does that. Changes nothing else.
   - Fails with the reason when the hub refuses one, before hours of other work are done.
 author: [The Twinserve developers]
 options:
@@ -41,14 +41,14 @@ options:
     description: The hub's address; the public one when it is not given.
     type: str
   token:
-    description: Token for gated repositories.
+    description: Token for gated repositories; without it the login that lies in the cache root, as the client does.
     type: str
   proxies:
     description: Proxy variables, C(https_proxy) and such.
     type: dict
     default: {}
 attributes:
-  check_mode: {support: full, description: Only asks.}
+  check_mode: {support: full, description: Only asks. Keeps no list.}
   diff_mode: {support: none, description: Changes nothing.}
 """
 
@@ -78,6 +78,7 @@ fault:
 """
 
 import json
+from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -106,7 +107,7 @@ ARGUMENTS: dict[str, Any] = {
 def main() -> None:
     """Ask for each, tell all that is refused."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    asking = _Asking(module.params)
+    asking = _Asking(module.params, keeps=not module.check_mode)
     for one in module.params["snapshots"]:
         asking.ask(one["repo"], one["revision"])
     for text in asking.warnings:
@@ -121,9 +122,13 @@ def main() -> None:
 class _Asking:
     """What the hub says of one snapshot after the other."""
 
-    def __init__(self, given: dict[str, Any]) -> None:
+    def __init__(self, given: dict[str, Any], keeps: bool) -> None:
+        self._keeps = keeps
         self._home, self._always, self._bundle = given["hf_home"], given["always"], given["bundle"]
-        self._endpoint, self._token = given["endpoint"], given["token"] or ""
+        self._endpoint, login = given["endpoint"], Path(given["hf_home"], "token")
+        self._token, self._whose = given["token"] or "", "hf_token"
+        if not self._token and login.is_file():
+            self._token, self._whose = login.read_text().strip(), str(login)
         self._proxies = {name: str(value or "") for name, value in given["proxies"].items()}
         self.lists: dict[str, dict[str, int]] = {}
         self.silent: list[str] = []
@@ -145,7 +150,7 @@ class _Asking:
         try:
             url = hub_access.address(self._endpoint, repo, revision)
             status, code = hub_access.ask(url, self._token, self._proxies)
-            verdict = hub_access.verdict(status, code, repo, revision, bool(self._token))
+            verdict = hub_access.verdict(status, code, repo, revision, self._whose if self._token else "")
             if verdict:
                 self.refused.append(verdict)
             elif not here:
@@ -176,11 +181,13 @@ class _Asking:
         except OSError as error:
             self.warnings.append(f"could not ask the Hub what is missing: {error}")
         else:
-            self.lists[name] = found
+            self.lists[name] = hf_blobs.by_etag(found)
+            if self._keeps and found:
+                hf_cache.note_list(repo, revision, found)
 
 
 def _list_here(home: str, repo: str, revision: str) -> dict[str, int] | None:
-    """Size by etag from what is noted on this node: the client's list, else our manifest."""
+    """Size by etag from what is noted on this node: the hub's list, else our manifest."""
     try:
         if listed := hf_cache.hub_list(home, repo, revision):
             return hf_blobs.by_etag(listed)

@@ -9,11 +9,11 @@ short_description: Make the folder that an image is built from
 description:
   - Clones each source at its pinned commit and verifies that it is that commit, writes the Dockerfile and what else the
     recipe has, and computes the hash over the patches, which becomes a label of the image.
-  - The folder is made anew each time. Who builds from it removes it.
+  - Each call makes a folder of its own. Who builds from it removes it; what a broken run left goes a day later.
 author: [The Twinserve developers]
 options:
   path:
-    description: The folder.
+    description: Where the folder is made; with C(present=false) the folder itself.
     type: path
     required: true
   clones:
@@ -44,7 +44,7 @@ options:
     type: dict
     default: {}
   job:
-    description: The job that builds from it; while it runs, the folder is left as it is.
+    description: The job that builds from it; while it runs, the folder is not removed.
     type: str
   present:
     description: C(false) removes the folder.
@@ -67,6 +67,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+path:
+  description: The folder that was made.
+  type: str
+  returned: when it was made
 patches_hash:
   description: Hash over the patches and the extras, 12 hexadecimal digits.
   type: str
@@ -104,23 +108,21 @@ ARGUMENTS: dict[str, Any] = {
 def main() -> None:
     """Predict or do."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    given, folder = module.params, Path(module.params["path"])
+    given, path = module.params, Path(module.params["path"])
     if not given["present"]:
-        there = folder.exists()
-        if there and not module.check_mode:
-            shutil.rmtree(folder)
-        module.exit_json(changed=there)
+        gone = path.exists() and not (given["job"] and jobs.read(given["job"]).status == "running")
+        if gone and not module.check_mode:
+            shutil.rmtree(path)
+        module.exit_json(changed=gone)
     if module.check_mode:
         module.exit_json(changed=True)
     try:
-        if given["job"] and jobs.read(given["job"]).status == "running":
-            module.exit_json(changed=False)
-        found = build_context.make(
-            folder, given["clones"], given["files"], given["patches"], _texts(given["proxies"])
+        folder, found = build_context.make(
+            path, given["clones"], given["files"], given["patches"], _texts(given["proxies"])
         )
     except (CommandError, RecipeError, OSError) as error:
         module.fail_json(msg=f"the image cannot be built: {error}")
-    module.exit_json(changed=True, **({"patches_hash": found} if found else {}))
+    module.exit_json(changed=True, path=str(folder), **({"patches_hash": found} if found else {}))
 
 
 def _texts(values: dict[str, Any]) -> dict[str, str]:

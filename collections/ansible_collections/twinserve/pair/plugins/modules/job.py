@@ -16,6 +16,9 @@ options:
     description: Name of the job, unique for the work it does.
     type: str
     required: true
+  what:
+    description: What exactly is done, where works of one name must not run side by side. One of another is refused.
+    type: str
   title:
     description: What is shown to people; the name when it is not given.
     type: str
@@ -50,6 +53,10 @@ options:
     description: Regular expressions of known failures, and what to tell people when the output has one of them.
     type: dict
     default: {}
+  must_end:
+    description: Fail when the end was not seen. For work of which nothing but its end shows that it went well.
+    type: bool
+    default: false
   start:
     description: Whether to start the job when it does not run; the follow-up calls do not.
     type: bool
@@ -85,6 +92,10 @@ log:
   type: list
   elements: str
   returned: outside check mode
+what:
+  description: What systemd says that it is; C(what) as it was given, if it was.
+  type: str
+  returned: outside check mode
 progress:
   description: "What the job's own program notes of itself: C(bytes), C(total), C(rate) in bytes a second, C(eta) in seconds, C(updated)."
   type: dict
@@ -105,6 +116,7 @@ from ..module_utils.shell import CommandError
 
 ARGUMENTS: dict[str, Any] = {
     "name": {"type": "str", "required": True},
+    "what": {"type": "str"},
     "title": {"type": "str"},
     "argv": {"type": "list", "elements": "str", "required": True},
     "user": {"type": "str"},
@@ -114,6 +126,7 @@ ARGUMENTS: dict[str, Any] = {
     "total_gb": {"type": "float"},
     "meanings": {"type": "dict", "default": {}},
     "stall_seconds": {"type": "int", "default": 900},
+    "must_end": {"type": "bool", "default": False},
     "start": {"type": "bool", "default": True},
     "stop": {"type": "bool", "default": False},
     "wait": {"type": "float", "default": 5.0},
@@ -127,7 +140,13 @@ def main() -> None:
         module.exit_json(changed=True)
     name, watch = module.params["name"], module.params["watch"]
     try:
-        attached = jobs.read(name).status == "running"
+        found = jobs.read(name)
+        attached = found.status == "running"
+        if attached and module.params["what"] not in (None, found.what):
+            module.fail_json(
+                msg=f"{name} of {found.what} runs already (pid {found.pid}, since {found.since}): let it end, "
+                f"or end it with: systemctl stop {jobs.unit_name(name)}"
+            )
         if module.params["start"] and not attached:
             attached = _start(module.params)
         if module.params["stop"] and attached:
@@ -145,7 +164,8 @@ def _start(given: dict[str, Any]) -> bool:
     """Start the job; true when another run was quicker by a moment, and its job is the one to follow."""
     env = {key: str(value) for key, value in given["env"].items()}
     try:
-        jobs.start(given["name"], given["argv"], user=given["user"], env=env, env_file=given["env_file"])
+        how = {key: given[key] for key in ("what", "user", "env_file")}
+        jobs.start(given["name"], given["argv"], env=env, **how)
     except CommandError:
         if jobs.read(given["name"]).status != "running":
             raise

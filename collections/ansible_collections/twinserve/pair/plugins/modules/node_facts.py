@@ -38,6 +38,10 @@ options:
         description: Commit, 40 hexadecimal digits.
         type: str
         required: true
+  copied:
+    description: Whether the snapshots come from another node, which is no download; that decides which parts count as here.
+    type: bool
+    default: false
   names:
     description: Names of hosts; what this node takes each for is reported as C(resolved), a list of IPv4 addresses.
     type: list
@@ -66,7 +70,7 @@ ansible_facts:
     twinserve_node:
       description: "Keys: hostname, architecture, kernel, python, user, kernel_cache, kernel_cache_is_there, tools, host_key, public_keys,
         authorized, runtime, hf, memory, devices, infiniband, lost_devices, network, resolved, docker, image, images, nfs, gpu, files, services, listeners, state, rank_plan,
-        pair_config, disk, errors."
+        good, pair_config, disk, errors."
       type: dict
       returned: always
 """
@@ -91,6 +95,7 @@ ARGUMENTS: dict[str, Any] = {
             "revision": {"type": "str", "required": True},
         },
     },
+    "copied": {"type": "bool", "default": False},
     "names": {"type": "list", "elements": "str", "default": []},
 }
 
@@ -106,6 +111,7 @@ def main() -> None:
         kernel_cache=module.params["kernel_cache"],
         images=tuple(module.params["images"]),
         snapshots=tuple((one["repo"], one["revision"]) for one in module.params["snapshots"]),
+        copied=module.params["copied"],
         names=tuple(module.params["names"]),
     )
     with ThreadPoolExecutor(max_workers=6) as pool:

@@ -53,6 +53,11 @@ settled:
   description: Whether the pair serves or is down for good.
   type: bool
   returned: always
+log:
+  description: What the supervisor wrote to its journal since its start, with the ranks' last lines.
+  type: list
+  elements: str
+  returned: when the pair is down for good
 """
 
 import time
@@ -62,7 +67,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.meminfo import read_memory
 from ..module_utils.pair_state import is_settled, read_state, wait_state, wait_successor
-from ..module_utils.services import is_active, read_services
+from ..module_utils.services import is_active, read_journal, read_services
 from ..module_utils.shell import CommandError, run
 
 _UNIT, _RANK = "twinserve.service", "twinserve-rank.service"
@@ -109,10 +114,18 @@ def main() -> None:
                 _wait_for_memory()
             if ["systemctl", "stop", _UNIT] in commands and state and state.get("detail") != "stopped":
                 module.warn(f"the pair is {state.get('detail')}")
+            if ["systemctl", "stop", _UNIT] in commands and state and (cut := state.get("cut")):
+                module.warn(f"{cut} running request{'s were' if cut > 1 else ' was'} cut off by the stop")
     except CommandError as error:
         module.fail_json(msg=str(error))
+    settled = is_settled(state, digest)
+    log = (
+        read_journal(_UNIT)
+        if wanted != "stopped" and settled and (state or {}).get("state") == "down"
+        else []
+    )
     diff = {"before": f"pair: {before}\n", "after": f"pair: {after}\n"}
-    module.exit_json(changed=bool(commands), diff=diff, pair=state or {}, settled=is_settled(state, digest))
+    module.exit_json(changed=bool(commands), diff=diff, pair=state or {}, settled=settled, log=log)
 
 
 def plan(

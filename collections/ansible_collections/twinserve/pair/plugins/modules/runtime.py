@@ -8,7 +8,8 @@ module: runtime
 short_description: Put Twinserve's runtime on a node
 description:
   - The runtime is a small Python package without dependencies. Each version has its own folder; C(current) points to one.
-  - What runs keeps running from the version that it was started from.
+  - What runs keeps running from the version that it was started from. Older versions go, but for those of
+    configurations that are kept to go back to.
 author: [The Twinserve developers]
 options:
   version:
@@ -50,6 +51,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils.good import read_good
 from ..module_utils.runtime_archive import install, prune
 
 ARGUMENTS: dict[str, Any] = {
@@ -76,7 +78,7 @@ def main() -> None:
     removed: list[str] = []
     if changed and not module.check_mode:
         install(module.params["archive"], version, root, activate)
-        removed = prune(root)
+        removed = prune(root, needed=[one["runtime"] for one in read_good()])
     module.exit_json(changed=changed, diff=diff, removed=removed)
 
 

@@ -6,7 +6,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from .events import Action, Exit, Logs, Look, Probe, Report, Say, Stop
+from .draining import drain
+from .events import Action, Exit, Logs, Probe, Report, Say, Stop
 from .memory import memory_back, overdue
 from .patience import AGAIN, again
 from .state import ApiView, Attempt, Canary, Moved, Phase, State, ask, enter
@@ -61,11 +62,10 @@ def collect(state: State, now: float) -> Moved:
 
 def halt(state: State, now: float) -> Moved:
     """Stop all ranks in the engine's order, then go where `after` says."""
-    if state.drain_until is not None and now < state.drain_until and _busy(state):
-        return ask(state, Look(state.epoch), now, 1.0)
-    if state.starting:
-        return state, ()
-    asked: list[Action] = []
+    state, drained = drain(state, now)
+    if state.drain_until is not None or state.starting:
+        return state, drained
+    asked: list[Action] = [*drained]
     settled = set(state.answers) | set(state.problems)
     for group in _stop_groups(state):
         for rank in group:
@@ -73,13 +73,13 @@ def halt(state: State, now: float) -> Moved:
             asked += more
         if not set(group) <= settled:
             return state, tuple(asked)
-    said = [
+    asked += [
         Say(state.epoch, f"rank {rank} was not stopped: {why}")
         for rank, why in sorted(state.problems.items())
     ]
-    changes: dict[str, Any] = {"api": ApiView(), "canary": Canary(), "drain_until": None, "proved": False}
+    changes: dict[str, Any] = {"api": ApiView(), "canary": Canary(), "proved": False}
     state = enter(state, state.after, now, emptied_at=now, available={}, kill=False, **changes)
-    return state, tuple(said)
+    return state, tuple(asked)
 
 
 def down(state: State, now: float) -> Moved:
@@ -186,7 +186,3 @@ def _tail(text: str) -> list[str]:
 def _stop_groups(state: State) -> list[list[int]]:
     ranks = [view.rank for view in state.ranks]
     return [[0], ranks[1:]] if state.config.stop_order == "head_first" else [ranks]
-
-
-def _busy(state: State) -> bool:
-    return int(state.api.health.get("requests_running", 0) or 0) > 0

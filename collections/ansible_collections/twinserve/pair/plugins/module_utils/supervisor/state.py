@@ -166,7 +166,9 @@ class State:
     # Whether the ranks are to be stopped without their time to finish.
     kill: bool = False
     left_running: bool = False
+    # Until when running requests are waited for before a stop, and how many were cut off in the end.
     drain_until: float | None = None
+    cut: int = 0
     last_error: str | None = None
     restarts: tuple[float, ...] = ()
     restarts_at: tuple[str, ...] = ()

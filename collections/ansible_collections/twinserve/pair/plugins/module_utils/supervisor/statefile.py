@@ -54,6 +54,8 @@ def document(state: State, now: float) -> dict[str, Any]:
         # GiB available before the ranks were started: what a stop waits for.
         "baseline": {str(rank): free for rank, free in state.baseline.items()},
         "last_error": state.last_error,
+        # How many requests the last stop cut off.
+        "cut": state.cut,
         "last_canary": _canary(state),
         "warnings": [
             *state.link.warnings,

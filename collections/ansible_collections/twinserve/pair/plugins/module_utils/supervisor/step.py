@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from . import ending, launching, linking, looking, serving
-from .events import Action, Observation, Say
+from .events import Action, Ask, Observation, Say
 from .observe import absorb
 from .state import Moved, Phase, State, enter
 from .words import status
@@ -54,13 +54,16 @@ def _quit(state: State, now: float) -> State:
     """SIGTERM: stop all ranks, then go. Ranks that are being stopped already need no second order."""
     if state.phase is Phase.HALT:
         return replace(state, quitting=True, after=Phase.EMPTY)
-    drain = state.config.drain_timeout if state.phase is Phase.SERVE else 0.0
-    return enter(
+    drain_until = now + state.config.drain_timeout if state.phase is Phase.SERVE else None
+    # Our own canary is none of the requests that are waited for.
+    canaries = frozenset(action for action in state.pending if isinstance(action, Ask))
+    moved = enter(
         state,
         Phase.HALT,
         now,
         quitting=True,
         after=Phase.EMPTY,
         reason="asked to stop",
-        drain_until=now + drain if drain else None,
+        drain_until=drain_until,
     )
+    return replace(moved, pending=moved.pending | canaries)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .draining import requests, running
 from .serving import unseen, waiting
 from .state import Phase, RankView, State
 
@@ -44,12 +45,20 @@ def detail(state: State, now: float) -> str:
         case Phase.COLLECT:
             return f"{state.failure}; fetching the logs"
         case Phase.HALT:
-            return f"stopping all ranks ({state.reason})"
+            return _halting(state, now)
         case Phase.EMPTY:
             return state.waiting or "all ranks are stopped, looking at the memory"
         case Phase.DOWN:
             return state.reason
     return "; ".join(["stopped", state.reason] if state.reason else ["stopped"])
+
+
+def _halting(state: State, now: float) -> str:
+    count = running(state)
+    if state.drain_until is None or not count:
+        return f"stopping all ranks ({state.reason})"
+    left = max(0.0, state.drain_until - now)
+    return f"waiting for {requests(count)} to end before the stop, at most {left:.0f} s"
 
 
 def _loading(state: State, now: float) -> str:

@@ -14,10 +14,11 @@ _SMALLEST = 16 << 20
 
 @dataclass(frozen=True)
 class File:
-    """A file below the source's folder; `size` in bytes."""
+    """A file below the source's folder; `size` in bytes; `links` to it travel with it."""
 
     name: str
     size: int
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class Batch:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The files' names."""
-        return tuple(one.name for one in self.files)
+        """The files' names, each followed by its links'."""
+        return tuple(name for one in self.files for name in (one.name, *one.links))
 
 
 class Queue:

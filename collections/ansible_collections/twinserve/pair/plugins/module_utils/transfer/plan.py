@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Load:
-    """Files to be sent: `payloads` over all rails, `last` (links among them) in one pass at the end."""
+    """Files to be sent: `payloads` over all rails, `last` (all links among them) in one pass at the end."""
 
     payloads: tuple[File, ...]
     last: tuple[str, ...]
@@ -78,9 +79,13 @@ def load(plan: Plan) -> Load:
     """Sort the files of the plan's list. Raises PlanError for one that is not there."""
     names = plan.files.read_text(encoding="utf-8").splitlines()
     links = [name for name in names if (plan.source / name).is_symlink()]
-    known = set(links)
+    known, blobs = set(links), _blob_links(plan.source, links)
     try:
-        files = [File(name, (plan.source / name).stat().st_size) for name in names if name not in known]
+        files = [
+            File(name, (plan.source / name).stat().st_size, tuple(blobs.get(name, ())))
+            for name in names
+            if name not in known
+        ]
     except FileNotFoundError as error:
         raise PlanError(f"{error.filename} is gone since it was listed; run the playbook again") from error
     # All unfinished files lie in one folder, under their own names: two of one name would meet there.
@@ -88,6 +93,17 @@ def load(plan: Plan) -> Load:
     alone = [one for one in files if Path(one.name).name not in twice]
     last = [one.name for one in files if Path(one.name).name in twice]
     return Load(tuple(alone), (*last, *links))
+
+
+def _blob_links(source: Path, links: Iterable[str]) -> dict[str, list[str]]:
+    """By payload, the blobs that are links to it: each arrives with it, so that a second run knows it."""
+    found: dict[str, list[str]] = {}
+    for name in links:
+        path = source / name
+        if path.parent.name == "blobs":
+            payload = os.path.relpath(path.parent / path.readlink(), source)
+            found.setdefault(payload, []).append(name)
+    return found
 
 
 def _twice(names: Iterable[str]) -> set[str]:

@@ -70,7 +70,8 @@ class Copy:
             if fault is None:
                 if way is plan.lan:
                     failed = " and ".join(one.address for one in plan.rails)
-                    self._warn(f"copying over the LAN ({way.address}): ssh to {failed} failed")
+                    why = f"ssh to {failed} failed" if failed else "there is no rail"
+                    self._warn(f"copying over the LAN ({way.address}): {why}")
                 return way, said.lacking(lines)
             if fault.hopeless:
                 raise CopyError(fault.text)
@@ -149,7 +150,7 @@ class Copy:
 
 def streams_for(cores: int, rails: int) -> int:
     """Streams for each rail: two, so that one moves while the other starts; more where cores are idle."""
-    return min(4, max(2, cores // (4 * rails)))
+    return min(4, max(2, cores // (4 * max(1, rails))))
 
 
 def _any_large(wanted: Load) -> bool:

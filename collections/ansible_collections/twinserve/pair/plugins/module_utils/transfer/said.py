@@ -18,6 +18,7 @@ _HOPELESS = re.compile(
     r"No space left on device|Disk quota exceeded|Read-only file system|Permission denied \(13\)"
     r"|rrsync\S* error:|rrsync: not found|command not found|unknown option|not permitted"
 )
+_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 # rsync's codes for an end that broke away: socket, protocol, pipes, signals, timeouts; 255 is ssh's own.
 _BROKEN = frozenset({10, 12, 14, 19, 20, 30, 35, 255})
 _NOISE = re.compile(
@@ -93,6 +94,9 @@ def fault(result: Result, user: str, address: str) -> Fault | None:
         return Fault(f"{not_trusted(user, address)} ({refused[0].strip()}); {CURE}", hopeless=True)
     hopeless = next((line for line in result.tail if _HOPELESS.search(line)), None)
     if hopeless:
+        if _FULL.search(hopeless):
+            text = f"no space is left on the worker: make room and run it again ({hopeless.strip()})"
+            return Fault(text, hopeless=True)
         cure = f"; {CURE}" if "rrsync" in hopeless else ""
         return Fault(f"{hopeless.strip()}{cure}", hopeless=True)
     # A negative code is a signal: somebody ended that one process.

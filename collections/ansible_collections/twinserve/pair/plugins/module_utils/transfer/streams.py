@@ -36,12 +36,18 @@ class CopyError(RuntimeError):
 
 @dataclass
 class _Rail:
-    """A rail with its streams that still run, and the bytes that it brought over."""
+    """A rail with its streams that still run, those of them that fail, and the bytes that it brought over."""
 
     way: Way
     streams: int
+    failing: int = 0
     moved: int = 0
     fault: str = ""
+
+    @property
+    def carries(self) -> bool:
+        """Whether a stream of it works; one that fails may yet come back."""
+        return self.streams > self.failing
 
 
 @dataclass
@@ -66,7 +72,7 @@ class Streams:
         self._error = ""
         self.hopeless = ""  # why no rail at all could do it
         self._threads = [
-            threading.Thread(target=self._stream, args=(rail,), daemon=True)
+            threading.Thread(target=self._work, args=(rail,), daemon=True)
             for _ in range(each)
             for rail in self._rails
         ]
@@ -97,7 +103,13 @@ class Streams:
         """Where they are now."""
         with self._changed:
             left = self._queue.left - sum(self._moving.values())
-            return Count(left, sum(rail.streams > 0 for rail in self._rails), list(self._warnings))
+            # The work may be over before a rail that fails was given up.
+            broken = [rail for rail in self._rails if rail.streams and not rail.carries and self._queue.over]
+            warnings = [
+                *self._warnings,
+                *(f"rail to {one.way.address} failed ({one.fault})" for one in broken),
+            ]
+            return Count(left, sum(rail.carries for rail in self._rails), warnings)
 
     def moved(self) -> dict[str, int]:
         """Bytes that each rail brought over, by address."""
@@ -110,6 +122,17 @@ class Streams:
     def _over(self) -> bool:
         return bool(self._error) or self._queue.over
 
+    def _work(self, rail: _Rail) -> None:
+        """Nobody waits for a thread that is gone: what ends it ends the copy."""
+        try:
+            self._stream(rail)
+        except OSError as error:
+            with self._changed:
+                self._error = self._error or f"{error}; run it again to go on"
+                self._stopped.set()
+                self._carrier.halt()
+                self._changed.notify_all()
+
     def _stream(self, rail: _Rail) -> None:
         failed = 0
         while failed < TRIES and not self._over():
@@ -120,9 +143,9 @@ class Streams:
                     return
                 fault = self._carrier.send(rail.way, batch, partial(self._credit, batch))
                 self._settle(rail, batch, fault)
+            self._judge(rail, fault, bool(failed))
             failed = failed + 1 if fault else 0
             if fault:
-                rail.fault = fault.text
                 self._stopped.wait(_PAUSE)
         if failed >= TRIES:
             self._lost(rail)
@@ -159,10 +182,17 @@ class Streams:
                     self._carrier.halt()
             self._changed.notify_all()
 
+    def _judge(self, rail: _Rail, fault: Fault | None, failed: bool) -> None:
+        """Note whether a stream, which had `failed` before or not, fails now."""
+        with self._changed:
+            rail.failing += bool(fault) - failed
+            rail.fault = fault.text if fault else rail.fault
+
     def _lost(self, rail: _Rail) -> None:
         """A stream has given up; with the last one its rail is lost, with the last rail the copy."""
         with self._changed:
             rail.streams -= 1
+            rail.failing -= 1
             others = [one.way.address for one in self._rails if one.streams > 0]
             if not rail.streams and others:
                 going_on = f"going on over {' and '.join(others)}"

@@ -6,6 +6,7 @@ import argparse
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 
 from .bundle import take
@@ -26,6 +27,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     verbs.choices["take"].add_argument("--bundle", required=True, help="folder that has it")
     for verb in ("fetch", "take"):
         verbs.choices[verb].add_argument("--user", help="whose cache it is")
+        verbs.choices[verb].add_argument("--secret", action="append", help="file to remove at the end")
     one = verbs.choices["fetch"]
     one.add_argument("--stall", type=float, default=300.0, help="seconds without a byte that end a try")
     one.add_argument("--offline", action="store_true", help="what is here must do")
@@ -44,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
         elif given.verb == "take":
             print(take(given.home, given.repo, given.revision, given.bundle, given.user))
         else:
-            order = {key: value for key, value in vars(given).items() if key != "verb"}
+            order = {key: value for key, value in vars(given).items() if key not in ("verb", "secret")}
             print(fetch(Order(**order)))
     except ClientFailed as error:
         print(error)
@@ -52,6 +54,9 @@ def main(argv: Sequence[str]) -> int:
     except (WeightsError, OSError, ValueError) as error:
         print(error)
         return 1
+    finally:
+        for path in vars(given).get("secret") or ():
+            Path(path).unlink(missing_ok=True)
     return 0
 
 

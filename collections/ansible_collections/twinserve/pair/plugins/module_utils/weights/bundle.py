@@ -72,15 +72,18 @@ class _Copying:
 
     def _copy(self, source: Path, target: Path) -> None:
         fresh = target.with_name(f"{target.name}{_PART}")
-        with source.open("rb", buffering=0) as there, fresh.open("wb", buffering=0) as here:
-            while piece := there.read(_PIECE):
-                here.write(piece)
-                self._count(len(piece))
-        shutil.copystat(source, fresh)
-        page_cache.settle(fresh)
-        page_cache.forget(source)
-        self._give(fresh)
-        fresh.replace(target)
+        try:
+            with source.open("rb", buffering=0) as there, fresh.open("wb") as here:
+                while piece := there.read(_PIECE):
+                    here.write(piece)
+                    self._count(len(piece))
+            shutil.copystat(source, fresh)
+            page_cache.settle(fresh)
+            page_cache.forget(source)
+            self._give(fresh)
+            fresh.replace(target)
+        finally:
+            fresh.unlink(missing_ok=True)
 
     def _make_room(self, folder: Path) -> None:
         missing = [one for one in (folder, *folder.parents) if not one.exists()]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import progress
+from ..model_transfer import HUB_AWAY
 from ..shell import CommandError, run
 from .locks import processes_below
 
@@ -57,6 +58,11 @@ class Client:
         self._listener.join(GRACE)
         told = [line for line in self._said if line and not line.startswith("Hint: ")]
         return told[-1] if told else "no output"
+
+    @property
+    def hub_is_away(self) -> bool:
+        """Whether it ended for want of an answer, by the last that it said."""
+        return re.search(HUB_AWAY, self.reason) is not None
 
     def _listen(self) -> None:
         """Pass on what it says; a terminal's colours are of no use in a log."""

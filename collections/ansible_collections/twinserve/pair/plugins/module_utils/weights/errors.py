@@ -15,5 +15,9 @@ class ClientFailed(WeightsError):
         self.code = code
 
 
+class HubAway(ClientFailed):
+    """It ended since the hub did not answer; that may pass."""
+
+
 class Stalled(WeightsError):
     """No byte came for too long; trying again may help."""

@@ -1,19 +1,20 @@
 """Download one pinned snapshot: watched on the node, so that no controller is needed until the end.
 
 The client says success for downloads that are incomplete, and waits for ever on some locks (M-05, M-10). So
-its bytes are watched, and what it brought is compared with the hub's list; either is tried twice.
+its bytes are watched, and what it brought is compared with the hub's list; either is tried twice. It also
+gives up when the hub is away for some seconds; we wait as long as for a byte.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .. import hf_blobs, hf_cache, progress
 from . import leftovers
 from .client import Client
-from .errors import ClientFailed, Stalled, WeightsError
+from .errors import ClientFailed, HubAway, Stalled, WeightsError
 from .locks import waiting_on
 
 _TRIES = 2
@@ -50,58 +51,72 @@ def fetch(order: Order) -> str:
     if order.offline:
         name = f"{order.repo}@{order.revision[:8]}"
         raise WeightsError(f"Hugging Face not reachable, and {name} lacks {len(lacking)} files here")
-    for removed in leftovers.remove(*order.place):
-        say(removed)
-    for attempt in range(1, _TRIES + 1):
+    tries, watch = 0, _Watch(order)
+    while True:
+        for removed in leftovers.remove(*order.place):
+            say(removed)
         try:
-            _run(order)
+            watch.run()
+        except HubAway as away:
+            if watch.quiet >= order.stall:
+                raise
+            say(f"{away}; trying again")
+            time.sleep(order.pause * 5)
+            continue
         except Stalled as stall:
-            if attempt == _TRIES:
+            tries += 1
+            if tries == _TRIES:
                 raise
             say(f"{stall}; trying once more")
             continue
         lacking, count = hf_cache.lacking(*order.place)
         if not lacking:
             return f"{order.repo}@{order.revision[:8]}: {count} files"
-        if attempt < _TRIES:
-            say(f"the client says success, and {len(lacking)} of {count} files are missing; trying once more")
-    raise WeightsError(f"download incomplete: {len(lacking)} of {count} files ({_some(lacking)})")
+        tries += 1
+        if tries == _TRIES:
+            raise WeightsError(f"download incomplete: {len(lacking)} of {count} files ({_some(lacking)})")
+        say(f"the client says success, and {len(lacking)} of {count} files are missing; trying once more")
 
 
-def _run(order: Order) -> None:
-    """One run of the client. Raises ClientFailed, Stalled, or WeightsError when trying again is of no use."""
-    client = Client(order.argv, order.user)
-    try:
-        meter, seen, moved = progress.Meter(), -1, time.monotonic()
-        while client.code is None:
-            time.sleep(order.pause)
-            now, (here, total) = time.monotonic(), _bytes(order)
-            meter.add(now, here)
-            progress.note(meter.numbers(total, time.time()))
-            if here != seen:
-                seen, moved = here, now
-            elif now - moved >= order.stall:
-                raise _stalled(order, client)
-        if client.code:
-            raise ClientFailed(client.code, client.reason)
-    finally:
-        client.stop()
+@dataclass
+class _Watch:
+    """Runs the client and looks at what arrives; `moved` is when the last byte did, in whatever run."""
+
+    order: Order
+    moved: float = field(default_factory=time.monotonic)
+
+    @property
+    def quiet(self) -> float:
+        """Seconds without a byte."""
+        return time.monotonic() - self.moved
+
+    def run(self) -> None:
+        """Run it once. Raises ClientFailed, Stalled, or WeightsError when trying again is of no use."""
+        order, client = self.order, Client(self.order.argv, self.order.user)
+        try:
+            meter, (seen, _), began = progress.Meter(), _bytes(order), time.monotonic()
+            while client.code is None:
+                time.sleep(order.pause)
+                now, (here, total) = time.monotonic(), _bytes(order)
+                meter.add(now, here)
+                progress.note(meter.numbers(total, time.time()))
+                if here != seen:
+                    seen, self.moved = here, now
+                elif now - max(began, self.moved) >= order.stall:
+                    raise _stalled(order, client)
+            if client.code:
+                raise (HubAway if client.hub_is_away else ClientFailed)(client.code, client.reason)
+        finally:
+            client.stop()
 
 
 def _bytes(order: Order) -> tuple[int, int | None]:
     """Bytes here and in all; before the client has the hub's list, all that its repository has counts."""
-    wanted = _wanted(order)
+    wanted = hf_blobs.by_etag(hf_cache.hub_list(*order.place))
     blobs = hf_blobs.on_disk(hf_cache.repo_folder(order.home, order.repo))
     if not wanted:
         return sum(blobs.values()), None
     return hf_blobs.arrived(wanted, blobs), sum(wanted.values())
-
-
-def _wanted(order: Order) -> dict[str, int]:
-    try:
-        return hf_blobs.by_etag(hf_cache.hub_list(*order.place))
-    except ValueError:
-        return {}  # the client is writing it
 
 
 def _stalled(order: Order, client: Client) -> WeightsError:
