@@ -13,7 +13,7 @@ import pytest
 from conftest import NAME
 from faults import Table, back, beside, lines, settled, state, switched_on, wait_for
 from lab_pair import Lab
-from link_setups import own_lab, shell
+from link_setups import own_lab
 
 pytestmark = pytest.mark.slow
 ENGINE = "glm53-flash-tf"
@@ -203,21 +203,3 @@ def test_o12_an_engine_that_crashes_at_once_ends_down(pair: Lab, table: Table) -
     pair.verb("engine", pair.hosts[1], "--clear")
     pair.root(head, "systemctl", "restart", "twinserve")
     wait_for(lambda: bool(state(pair)["state"] == "serving"), pair)
-
-
-def test_o12_the_workers_disk_is_full(pair: Lab, table: Table) -> None:
-    head, worker = pair.hosts
-    # The last bytes with a file: the lab leaves a few.
-    pair.verb("disk", worker, "0.02")
-    shell(pair, worker, "if dd if=/dev/zero of=/var/tmp/fill bs=4k 2>/dev/null; then exit 1; fi")
-    try:
-        assert "OK" in pair.chat("Reply with OK."), "it serves on"
-        pair.root(worker, "docker", "kill", ENGINE)
-        wait_for(lambda: bool(state(pair)["state"] == "down"), pair)
-        assert "no space left on device; make room on that node" in state(pair)["detail"]
-    finally:
-        pair.root(worker, "rm", "-f", "/var/tmp/fill")
-        pair.verb("disk", worker, "200")
-    pair.root(head, "systemctl", "restart", "twinserve")
-    wait_for(lambda: bool(state(pair)["state"] == "serving"), pair)
-    table.add("worker's disk full, rank 1 killed", "down with the reason; serves again after room was made")
