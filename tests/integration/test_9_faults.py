@@ -13,7 +13,7 @@ import pytest
 from conftest import NAME
 from faults import Table, back, beside, lines, settled, state, switched_on, wait_for
 from lab_pair import Lab
-from link_setups import own_lab, shell
+from link_setups import own_lab
 
 pytestmark = pytest.mark.slow
 ENGINE = "glm53-flash-tf"
@@ -202,20 +202,4 @@ def test_o12_an_engine_that_crashes_at_once_ends_down(pair: Lab, table: Table) -
     table.add("engine crashes at once", "`restart_limit` tries, then down with the last error")
     pair.verb("engine", pair.hosts[1], "--clear")
     pair.root(head, "systemctl", "restart", "twinserve")
-    settled(pair, **MANY)
-
-
-def test_o12_the_workers_disk_is_full(pair: Lab, table: Table) -> None:
-    head, worker = pair.hosts
-    shell(pair, worker, "rm -f /var/tmp/fill; fallocate -l $(df --output=avail -B1 / | tail -1) /var/tmp/fill"
-                        " || dd if=/dev/zero of=/var/tmp/fill bs=1M || test -s /var/tmp/fill")  # fmt: skip
-    try:
-        assert "OK" in pair.chat("Reply with OK."), "it serves on"
-        pair.root(worker, "docker", "kill", ENGINE)
-        wait_for(lambda: bool(state(pair)["state"] in ("down",)), pair)
-        assert "no space left on device; make room on that node" in state(pair)["detail"]
-    finally:
-        pair.root(worker, "rm", "-f", "/var/tmp/fill")
-    pair.root(head, "systemctl", "restart", "twinserve")
-    settled(pair, **MANY)
-    table.add("worker's disk full, rank 1 killed", "down with the reason; serves again after room was made")
+    wait_for(lambda: bool(state(pair)["state"] == "serving"), pair)

@@ -417,7 +417,7 @@ def test_l01_half_a_pair_is_stopped_and_started_whole(running: list[int], text: 
         world.ranks[rank].run()
     world.until("serving")
     assert world.heard(text)
-    assert [calls[:2] for calls in world.calls] == [["report", "stop"], ["report", "stop"]]
+    assert [calls[:2] for calls in world.calls] == [["report", "kill"], ["report", "kill"]]
 
 
 def test_k09_pair_with_another_configuration_is_replaced() -> None:

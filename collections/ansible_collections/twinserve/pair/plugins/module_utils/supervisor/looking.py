@@ -40,13 +40,13 @@ def _decide(state: State, now: float) -> Moved:
     if len(found) == len(state.ranks) and all(one["running"] for one in found.values()):
         running = digest([found[rank]["digest"] for rank in sorted(found)])
         if text := _replaced(state, found):
-            return _clear(state, text, now)
+            return _clear(state, text, now, kill=True)
         if running in state.known_digests:
             return _adopt(state, running, now)
         text = "the ranks that run have another configuration: stopping them, then starting both"
         return _clear(state, text, now)
     if found:
-        return _clear(state, _leftovers(found), now)
+        return _clear(state, _leftovers(found), now, kill=True)
     if refusal := _refusal(state, reports):
         changes: dict[str, Any] = {"reason": refusal, "last_error": refusal, "blocked": None}
         return enter(state, Phase.DOWN, now, **changes), (Say(state.epoch, f"down: {refusal}"),)
@@ -80,8 +80,10 @@ def _adopt(state: State, running: str, now: float) -> Moved:
     return adopted, (Say(state.epoch, "both ranks run already: adopting them"),)
 
 
-def _clear(state: State, reason: str, now: float) -> Moved:
-    return enter(state, Phase.HALT, now, after=Phase.LOOK, reason=reason), (Say(state.epoch, reason),)
+def _clear(state: State, reason: str, now: float, kill: bool = False) -> Moved:
+    """Stop what runs, with `kill` at once: half a pair has nothing to finish, and may not hear a signal."""
+    moved = enter(state, Phase.HALT, now, after=Phase.LOOK, reason=reason, kill=kill)
+    return moved, (Say(state.epoch, reason),)
 
 
 def _replaced(state: State, found: Mapping[int, Mapping[str, Any]]) -> str | None:
