@@ -65,6 +65,7 @@ def test_c13_nothing_of_docker_is_asked_through_a_library_that_hosts_lack(pair: 
         assert shell(pair, host, lacks).strip() == "lacking", "else what was served above proves nothing"
 
 
+@pytest.mark.slow
 def test_c20_other_content_behind_the_name_is_replaced(pair: Lab) -> None:
     head, worker = pair.hosts
     forget_images(pair, worker)
