@@ -262,8 +262,8 @@ def test_a_head_without_keys_makes_them_and_does_not_replace_them() -> None:
 @pytest.mark.parametrize("path", ["/usr/local/sbin/twinserve-image", "/etc/sudoers.d/twinserve-image"])
 @pytest.mark.parametrize("there", [None, "0644 sha256:00"])
 def test_the_image_key_needs_its_program_and_the_right_to_load_images(path: str, there: str | None) -> None:
-    files = {one: there if one == path else known for one, known in MAY_LOAD.items()}
-    files = {one: known for one, known in files.items() if known}
+    files = {one: known for one, known in MAY_LOAD.items() if one != path}
+    files |= {path: there} if there else {}
     _, worker = plan(
         node("HOSTA", MADE, FILES), node("HOSTB", files=files, control=[CONTROL], copy=[COPY], image=[IMAGE])
     )
