@@ -69,8 +69,8 @@ molecule: dev ## Each role alone, in the lab
 	@$(SUDO) tools/molecule.sh
 
 .PHONY: test-rdma
-test-rdma: dev ## The fabric role on two virtual machines with real RoCE devices; slow, not in CI
-	@echo "== fabric on real RoCE devices (two virtual machines)"
+test-rdma: dev ## The link and NFS on two virtual machines with RoCE devices and a kernel of their own; slow, not in CI
+	@echo "== the link and NFS on two virtual machines with RoCE devices"
 	@mkdir -p build
 	@$(SUDO) $(BIN)/python -m pytest -v --junitxml build/rdma.xml tests/rdma
 

@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -43,21 +43,22 @@ class Way:
 
 @dataclass
 class Table:
-    """The rows of this run, one a fault."""
+    """A row for each fault, by its name: those of this run, and of earlier ones where this has none."""
 
     path: Path = ROOT / "build/faults.md"
-    rows: list[str] = field(default_factory=list)
 
     def add(self, fault: str, becomes: str, way: Way | None = None) -> None:
-        """Keep a row, and all of them in the file, also when the run ends early."""
-        cells = (
-            ["-"] * 4
-            if way is None
-            else [f"{value:.1f}" for value in (way.seen, way.start, way.reply, way.ours)]
-        )
-        self.rows.append(f"| {' | '.join([fault, becomes, *cells])} |")
+        """Write a row into the file at once: a run that ends early has its rows too."""
+        seconds = [] if way is None else [way.seen, way.start, way.reply, way.ours]
+        cells = [f"{value:.1f}" for value in seconds] or ["-"] * 4
+        rows = self._rows()
+        rows[fault] = f"| {' | '.join([fault, becomes, *cells])} |"
         self.path.parent.mkdir(exist_ok=True)
-        self.path.write_text("\n".join([*_HEAD, *self.rows, ""]), encoding="utf-8")
+        self.path.write_text("\n".join([*_HEAD, *rows.values(), ""]), encoding="utf-8")
+
+    def _rows(self) -> dict[str, str]:
+        text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+        return {line.split(" | ")[0].removeprefix("| "): line for line in text.splitlines()[len(_HEAD) :]}
 
 
 _HEAD = [

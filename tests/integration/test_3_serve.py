@@ -54,7 +54,7 @@ def test_parallel_2_restarts_both_ranks_once_and_writes_only_their_files(lab: La
         "the diff shows the change"
     )
     assert "Pull the engine image" not in run.output
-    assert run.recap[lab.hosts[1]]["changed"] == 1, "on the worker, its rank file alone"
+    assert run.recap[lab.hosts[1]]["changed"] == 2, "on the worker, its rank file, and what is kept of it"
 
     again = lab.play("serve.yml", "-e", "parallel=2").succeeded()
 
@@ -109,7 +109,7 @@ def test_a_setting_of_the_supervisor_restarts_no_rank(lab: Lab, converged: Play)
 
     run = lab.play("serve.yml", "-e", "canary_interval=20").succeeded()
 
-    assert run.changed == 2, "pair.json, and the supervisor that reads it"
+    assert run.changed == 4, "pair.json, the supervisor that reads it, and what both nodes keep"
     assert lab.containers() == before
     assert '"serving"' in lab.root(lab.hosts[0], "cat", "/run/twinserve/state.json")
 
@@ -185,9 +185,10 @@ def test_gpu_clocks_are_held_while_the_rank_runs_and_only_then(lab: Lab, converg
 
 def test_f22_ranks_that_go_over_tcp_are_not_served(lab: Lab, converged: Play) -> None:
     head, worker = lab.hosts
+    lab.play("serve.yml", "-e", "nccl_debug=INFO").succeeded()
     lab.verb("engine", worker, "nccl_over_tcp=true")
     try:
-        run = lab.play("serve.yml", "-e", "nccl_debug=INFO").refused()
+        run = lab.play("serve.yml", "-e", "nccl_debug=INFO", "-e", "restart=true").refused()
     finally:
         lab.verb("engine", worker, "--clear")
 
@@ -205,9 +206,10 @@ def test_f21_a_start_that_cannot_register_memory_is_told_so_and_not_tried_again(
     lab: Lab, converged: Play
 ) -> None:
     warning = "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"
+    lab.play("serve.yml", "-e", "nccl_debug=WARN").succeeded()
     lab.verb("engine", lab.hosts[1], f"nccl_error={json.dumps({'warn': warning})}")
     try:
-        run = lab.play("serve.yml", "-e", "nccl_debug=WARN").refused()
+        run = lab.play("serve.yml", "-e", "nccl_debug=WARN", "-e", "restart=true").refused()
     finally:
         lab.verb("engine", lab.hosts[1], "--clear")
 

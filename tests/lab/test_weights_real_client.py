@@ -102,10 +102,10 @@ def test_a_download_that_was_cut_off_is_cleaned_up_and_ends_right(node: Node) ->
 
 def test_m10_a_hub_that_stands_still_is_given_up_after_two_tries(node: Node) -> None:
     node.hub.describe(MODEL, slow=0.02, only=[SHARD])
-    code, said = node.run("fetch", "--stall", "4")
+    code, said = node.run("fetch", "--stall", "10")
     assert code == 1
     told = [line for line in said if line.startswith("no progress")]
-    assert told == ["no progress for 4 s; trying once more", "no progress for 4 s"]
+    assert told == ["no progress for 10 s; trying once more", "no progress for 10 s"]
     assert node.lacking == [SHARD]
 
 

@@ -5,7 +5,6 @@ Run by `make test-rdma`; the tests tell one story, in this order.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 
@@ -19,14 +18,8 @@ HCA = vm.RAILS[MAIN]
 
 @pytest.fixture(scope="module", autouse=True)
 def machines() -> Iterator[None]:
-    """Two fresh machines. With KEEP_VMS=1 those that run are used, and left running."""
-    keep = os.environ.get("KEEP_VMS") == "1"
-    if not keep:
-        vm.verb("down")
-    vm.verb("up")
-    yield
-    if not keep:
-        vm.verb("down")
+    with vm.machines():
+        yield
 
 
 def main_address(host: str) -> str:

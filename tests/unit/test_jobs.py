@@ -100,6 +100,11 @@ def test_start_is_detached_and_has_its_own_log(tmp_path: Path, programs: Program
     )
 
 
+def test_what_the_programs_shell_fills_in_passes_systemd_by(programs: Programs) -> None:
+    jobs.start("pull image", ["sh", "-c", 'echo "${HOME} $1"', "sh", "$x"])
+    assert programs.calls[-1].endswith('-- sh -c echo "$${HOME} $$1" sh $$x')
+
+
 def test_what_is_secret_is_read_from_a_file_and_not_seen_in_the_unit(
     programs: Programs, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -143,7 +143,7 @@ def test_f21_more_contiguous_memory_free_than_there_is(
 ) -> None:
     memory = {"available_gib": 118.4, "cma_total_kb": total, "cma_free_kb": free}
     assert (
-        warnings(node(memory=memory), 1)
+        warnings(node(memory=memory), 1, SETTINGS)
         == [
             f"warn worker: CmaFree {free} kB exceeds CmaTotal {total} kB on 7.0.0-1019-nvidia: "
             "RDMA registration is known to fail; boot with kho=off or the 6.17 kernel"
@@ -151,7 +151,7 @@ def test_f21_more_contiguous_memory_free_than_there_is(
         * warned
     )
     assert found(memory=memory) == [], "a warning is no fault"
-    assert warnings(node(memory=None), 1) == []
+    assert warnings(node(memory=None), 1, SETTINGS) == []
 
 
 def test_l15_too_little_memory_is_told_with_who_holds_it() -> None:

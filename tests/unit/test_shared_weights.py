@@ -12,7 +12,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils import nfs_probe, s
 
 ROLE = Path(__file__).resolve().parents[2] / "roles/model"
 USER = {"name": "bob", "uid": 1000, "gid": 1001}
-HEAD = {"hf": {"home": "/home/bob/.cache/huggingface"}, "user": USER, "nfs": {"server": True}}
+HEAD = {"hf": {"hub": "/home/bob/.cache/huggingface/hub"}, "user": USER, "nfs": {"server": True}}
 WORKER: dict[str, Any] = {
     "hf": {"home": "/models"},
     "user": USER,
@@ -22,14 +22,14 @@ WORKER: dict[str, Any] = {
 
 
 ADDRESSES = ["198.51.100.1", "198.51.100.2"]
-SOURCE = "198.51.100.1:/home/bob/.cache/huggingface"
+SOURCE = "198.51.100.1:/home/bob/.cache/huggingface/hub"
 
 
-def test_the_head_exports_to_rail_addresses_only_read_only_and_as_the_owner() -> None:
+def test_x03_the_head_exports_weights_only_read_only_to_rail_addresses_and_as_the_owner() -> None:
     head, worker = shared_weights.plan([HEAD, WORKER], ADDRESSES, "nfs")
     assert head["exports"].splitlines()[1:] == [
-        "/home/bob/.cache/huggingface "
-        "198.51.100.2(ro,sync,no_subtree_check,all_squash,anonuid=1000,anongid=1001)"
+        "/home/bob/.cache/huggingface/hub "
+        "198.51.100.2(ro,sync,subtree_check,all_squash,anonuid=1000,anongid=1001)"
     ]
     assert (head["mount"], worker["exports"], worker["mount"]) == (None, None, SOURCE)
 
@@ -39,14 +39,38 @@ def test_what_the_role_writes_is_what_the_probe_looks_for() -> None:
     assert role["__model_mount"] == shared_weights.MOUNT
     assert role["__model_exports"] == shared_weights.EXPORTS
     look = yaml.safe_load((ROLE.parent / "preflight/vars/main.yml").read_text())
-    assert look["__preflight_shared"] == shared_weights.MOUNT
+    assert look["__preflight_shared"] == shared_weights.HOME
     options = role["__model_mount_options"].split(",")
-    assert {"ro", "nfsvers=4.2", "nconnect=8", "hard", "nofail", "_netdev"} <= set(options)
+    assert {"ro", "nfsvers=4.2", "nconnect=8", "hard"} <= set(options)
+    boot = {"nofail", "_netdev", "x-systemd.automount", "x-systemd.mount-timeout=30"}
+    assert boot <= set(options), "no boot waits for the head"
 
 
 def test_a_blank_in_a_path_does_not_end_it() -> None:
-    head, _ = shared_weights.plan([{**HEAD, "hf": {"home": "/my models"}}, WORKER], ["a", "b"], "nfs")
-    assert head["exports"].splitlines()[1].startswith("/my\\040models b(")
+    head, _ = shared_weights.plan([{**HEAD, "hf": {"hub": "/my models/hub"}}, WORKER], ADDRESSES, "nfs")
+    assert head["exports"].splitlines()[1].startswith("/my\\040models/hub 198.51.100.2(")
+    assert head["fault"] == ""
+
+
+@pytest.mark.parametrize("address", ["", "rail 0", "*", "0.0.0.0/0"])
+def test_x03_no_client_address_is_refused(address: str) -> None:
+    head, _ = shared_weights.plan([HEAD, WORKER], ["198.51.100.1", address], "nfs")
+    assert head["fault"].startswith("no client address for the NFS export")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("/home 192.0.2.0/24(rw)", True),
+        ('"/home/bob/.cache/huggingface" *(ro)', True),
+        ("/home/bob/.cache/huggingface/hub *(ro)", True),
+        ("/home/bob/.cache/hugging *(ro)", False),
+        ("/my\\040things *(ro)", False),
+    ],
+)
+def test_x03_a_wider_export_is_named_with_its_line(line: str, told: bool) -> None:
+    node = {**HEAD, "nfs": {"others": [{"file": "/etc/exports", "line": line}]}}
+    assert shared_weights.wider(node) == [f"/etc/exports gives away more than the weights: {line}"] * told
 
 
 def test_what_is_there_is_left_and_what_is_not_wanted_any_more_goes() -> None:
@@ -54,22 +78,26 @@ def test_what_is_there_is_left_and_what_is_not_wanted_any_more_goes() -> None:
     assert (head["due"], worker["due"]) == (True, True)
     there = [
         {**HEAD, "nfs": {"exports": head["exports"], "source": None}},
-        {**WORKER, "nfs": {"exports": None, "source": SOURCE}},
+        {**WORKER, "nfs": {"exports": None, "source": SOURCE, "at_boot": SOURCE}},
     ]
     assert [one["due"] for one in shared_weights.plan(there, ADDRESSES, "nfs")] == [False, False]
     assert [one["due"] for one in shared_weights.plan(there, ADDRESSES, "copy")] == [True, True]
     assert [one["due"] for one in shared_weights.plan([HEAD, WORKER], ADDRESSES, "copy")] == [False, False]
+    waiting = [HEAD, {**WORKER, "nfs": {"exports": None, "source": None, "at_boot": SOURCE}}]
+    assert [one["due"] for one in shared_weights.plan(waiting, ADDRESSES, "copy")] == [False, True]
 
 
 def test_nothing_is_taken_away_under_a_rank_that_reads_from_it() -> None:
     """Back to copies, while the pair serves; and again when it has been restarted from them."""
     head = {**HEAD, "nfs": {"exports": "x", "source": None}}
-    worker = {**WORKER, "nfs": {"exports": None, "source": SOURCE}}
+    worker = {**WORKER, "nfs": {"exports": None, "source": SOURCE, "at_boot": SOURCE}}
     worker["services"] = {"twinserve-rank.service": {"ActiveState": "active"}}
-    for source, due in ((shared_weights.MOUNT, False), ("/models", True)):
+    for source, due in ((shared_weights.HOME, False), ("/models", True)):
         worker["rank_plan"] = {"mounts": [{"source": source}]}
-        assert [one["due"] for one in shared_weights.plan([head, worker], ADDRESSES, "copy")] == [due, due]
-    worker["rank_plan"] = {"mounts": [{"source": shared_weights.MOUNT}]}
+        plans = shared_weights.plan([head, worker], ADDRESSES, "copy")
+        assert [one["due"] for one in plans] == [due, due]
+        assert [one["held"] for one in plans] == [not due, not due]
+    worker["rank_plan"] = {"mounts": [{"source": shared_weights.HOME}]}
     assert [one["due"] for one in shared_weights.plan([head, worker], ADDRESSES, "nfs")] == [True, False]
 
 
@@ -149,8 +177,8 @@ def test_m19_what_can_be_listed_and_not_read_is_named(
 
 MOUNTS = """\
 /dev/sda1 / ext4 rw 0 0
-systemd-1 /var/lib/twinserve/weights autofs rw 0 0
-198.51.100.1:/my\\040models /var/lib/twinserve/weights nfs4 ro,vers=4.2 0 0
+systemd-1 /var/lib/twinserve/weights/hub autofs rw 0 0
+198.51.100.1:/my\\040models /var/lib/twinserve/weights/hub nfs4 ro,vers=4.2 0 0
 """
 
 
@@ -191,6 +219,13 @@ def test_nfs_needs_programs_and_a_kernel_that_knows_it(
     monkeypatch.setattr(nfs_probe, "_SBIN", str(tmp_path / "bin"))
     found = nfs_probe.read_nfs(tmp_path)
     assert (found["server"], found["client"], found["exports"]) == (server, client, None)
+    assert (found["source"], found["at_boot"], found["waits"]) == ("198.51.100.1:/my models", None, True)
     (tmp_path / "etc/exports.d").mkdir(parents=True)
     (tmp_path / "etc/exports.d/twinserve.exports").write_text("x\n")
-    assert nfs_probe.read_nfs(tmp_path)["exports"] == "x\n"
+    (tmp_path / "etc/exports").write_text("# none\n\n/srv *(ro)\n")
+    (tmp_path / "etc/fstab").write_text(
+        f"# disks\n\n#old:/a {shared_weights.MOUNT} nfs ro 0 0\nhead:/a\t{shared_weights.MOUNT} nfs ro 0 0\n"
+    )
+    found = nfs_probe.read_nfs(tmp_path)
+    assert (found["exports"], found["at_boot"]) == ("x\n", "head:/a")
+    assert found["others"] == [{"file": "/etc/exports", "line": "/srv *(ro)"}]

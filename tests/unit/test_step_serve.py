@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils.render import digest
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor import events, statefile
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.client import ClientError
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.observe import absorb
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.smoke import Reply
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.state import State, fresh
 from fake_world import Start, World
@@ -233,6 +235,30 @@ def test_a_canary_that_is_read_itself_is_no_work(others: int, after: int) -> Non
     assert after < world.now - hung < after + 70
 
 
+@pytest.mark.parametrize(("asking", "others"), [(True, 0), (False, 1)])
+def test_a_look_does_not_count_our_own_canary(asking: bool, others: int) -> None:
+    state = serving().loop.state
+    pending = frozenset({events.Ask(state.epoch, "GLM", 1)}) if asking else frozenset()
+    look = events.Done(events.Look(state.epoch), {"model": "GLM", "health": {"requests_running": 1}})
+    seen = absorb(replace(state, pending=pending), events.Observation("t", (look,)), 0.0)
+    assert seen.api.others == others
+
+
+def test_a_server_that_answers_nothing_any_more_is_at_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = serving(hang_limit=301)
+    world.api.health |= {"requests_running": 3}
+    world.run(10)
+    world.api.hangs = True
+
+    def silent(_name: str) -> dict[str, Any]:
+        raise ClientError("/v1/models: no answer within 5 s")
+
+    monkeypatch.setattr(world.api, "look", silent)
+    hung = world.now
+    world.until("starting", limit=3600)
+    assert world.now - hung < 380
+
+
 def test_arriving_requests_are_no_sign_of_life() -> None:
     world = serving()
     world.api.hangs = True
@@ -321,6 +347,17 @@ def test_an_adopted_pair_whose_start_is_forgotten_is_paired_as_the_settings_say(
         rank.links.clear()
     world.supervise()
     assert world.until("serving")["effective"]["rails"] == 1
+
+
+def test_a_pair_that_is_found_with_a_dead_api_is_started_again() -> None:
+    world = serving(wait_timeout=100)
+    world.api.load_time = 10000
+    world.supervise()
+    world.run(110)
+    world.api.load_time = 20
+    document = world.until("serving")
+    assert document["last_error"].startswith("not ready after 100 s")
+    assert [calls.count("start") for calls in world.calls] == [1, 1]
 
 
 @pytest.mark.parametrize("rank", [0, 1])

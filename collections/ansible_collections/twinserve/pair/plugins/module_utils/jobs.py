@@ -111,8 +111,10 @@ def start(
     options += [f"--setenv={key}={value}" for key, value in sorted(told.items())]
     options += [f"--property=EnvironmentFile={env_file}"] if env_file else []
     options += [f"--uid={user}"] if user else []
+    # systemd fills in variables of its own; what is meant for the program's shell has to pass it by.
+    words = [word.replace("$", "$$") for word in argv]
     run(["systemd-run", "--quiet", f"--unit={unit}", "--property=RemainAfterExit=yes", "--property=Type=exec",
-         *options, "--", *argv])  # fmt: skip
+         *options, "--", *words])  # fmt: skip
 
 
 def collect(name: str) -> None:

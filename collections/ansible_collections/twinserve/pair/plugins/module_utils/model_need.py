@@ -8,7 +8,7 @@ from typing import Any
 
 from . import hf_blobs
 from .model_transfer import selected
-from .shared_weights import MOUNT
+from .shared_weights import HOME
 
 _GIB = float(1 << 30)
 _WORKING_ROOM = 5  # GiB
@@ -35,7 +35,7 @@ def weights(
     """
     hf = node.get("hf") or {}
     # Weights that are mounted from the head take no room here.
-    found = {} if hf.get("home") == MOUNT else hf.get("snapshots") or {}
+    found = {} if hf.get("home") == HOME else hf.get("snapshots") or {}
     listed, unlisted, unknown = [], [0.0], False
     for entry in selected(settings, release):
         name = f"{entry['repo']}@{entry['revision']}"

@@ -48,11 +48,17 @@ def faults(
     return [f"{name}: {fault}" for fault in found if fault]
 
 
-def warnings(node: Mapping[str, Any], rank: int) -> list[str]:
+def warnings(node: Mapping[str, Any], rank: int, settings: Mapping[str, Any]) -> list[str]:
     """What does not keep a node from being a rank, and is known to end badly."""
+    shared = rank == 0 and settings.get("worker_weights") == "nfs"
+    exports = shared_weights.wider(node) if shared else []
+    return [*_handover(node, rank), *(f"warn {rank_name(rank)}: {one}" for one in exports)]
+
+
+def _handover(node: Mapping[str, Any], rank: int) -> list[str]:
+    """Kernel handover (KHO) gave away memory that it does not own."""
     memory = node.get("memory") or {}
     total, free = memory.get("cma_total_kb"), memory.get("cma_free_kb")
-    # Kernel handover (KHO) gave away memory that it does not own.
     if total is None or free is None or free <= total:
         return []
     return [
@@ -145,7 +151,7 @@ def _shared(node: Mapping[str, Any], settings: Mapping[str, Any], rank: int) -> 
 def _owner(node: Mapping[str, Any]) -> str | None:
     """A container or root wrote into the user's cache: every later download and copy would fail there."""
     hf, user = node.get("hf") or {}, node.get("user") or {}
-    if hf.get("home") == shared_weights.MOUNT:
+    if hf.get("home") == shared_weights.HOME:
         return None  # the head's files, with its numbers
     strange = hf.get("strange") or {}
     whole = all(one["complete"] for one in (hf.get("snapshots") or {}).values())

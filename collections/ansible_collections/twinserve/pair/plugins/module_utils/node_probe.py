@@ -31,6 +31,7 @@ from . import (
     rdma,
     services,
 )
+from .shared_weights import HOME
 from .shell import CommandError
 
 _TOOLS = ("rsync", "netplan", "nmcli", "ip", "ping", "sudo", "docker", "git", "ib_write_bw")
@@ -112,6 +113,8 @@ def _identity(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
 
 def _hf(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
     home = login_user.hf_home(user, wanted.hf_cache)
+    if home == HOME:
+        nfs_probe.reach()
     states = {
         f"{repo}@{revision}": asdict(hf_cache.snapshot_state(home, repo, revision, wanted.copied))
         for repo, revision in wanted.snapshots
@@ -119,7 +122,8 @@ def _hf(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
     strange = hf_cache.not_owned(home, [repo for repo, _ in wanted.snapshots], user.uid)
     # Only then it is needed.
     program = login_user.find_hf(user, ask=not all(state["complete"] for state in states.values()))
-    return {"home": home, "program": program, "snapshots": states, "strange": strange}
+    hub = str(Path(home, "hub").resolve())
+    return {"home": home, "hub": hub, "program": program, "snapshots": states, "strange": strange}
 
 
 def _planned_image() -> tuple[str, ...]:

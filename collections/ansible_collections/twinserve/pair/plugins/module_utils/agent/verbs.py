@@ -20,7 +20,7 @@ from ..reach import Target, reach
 from ..shell import CommandError
 from ..shell import run as program
 from ..sysfs import read_devices
-from . import cgroup, container, gpu, kept_logs, paths, unit
+from . import cgroup, container, gpu, kept_logs, paths, unit, weights
 from .check import dark_ports, rail_problems
 from .errors import AgentError
 from .plan import parse_link, read_link, read_plan, write_atomically
@@ -63,6 +63,7 @@ def start(text: str) -> dict[str, Any]:
         raise AgentError(str(error)) from error
     if problems := rail_problems(link["rails"], read_devices()):
         raise AgentError("; ".join(problems))
+    weights.mount(plan)
     _wait_for_docker()
     if unit.show().active == "active":
         raise AgentError("this rank is already running: stop it first")

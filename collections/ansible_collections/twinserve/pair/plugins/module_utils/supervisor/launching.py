@@ -39,7 +39,15 @@ def launch(state: State, now: float) -> Moved:
         name, made = state.ranks[rank].name, container["id"]
         state = with_rank(state, RankView(rank, name, "active", made, running=True, launched=made))
     moved = enter(
-        state, Phase.LOAD, now, progress_at=now, adopted=False, proved=False, api=ApiView(), canary=Canary()
+        state,
+        Phase.LOAD,
+        now,
+        progress_at=now,
+        adopted=False,
+        found=False,
+        proved=False,
+        api=ApiView(),
+        canary=Canary(),
     )
     return moved, (Say(moved.epoch, "all ranks are started, loading"),)
 
@@ -59,6 +67,9 @@ def load(state: State, now: float) -> Moved:
         text = f"not ready after {waited:.0f} s, {quiet:.0f} s without progress; the ranks are still running"
         if state.api.problem:
             text += f"; {state.api.problem}"
+        if state.found:
+            # They may have served for days: no start that somebody wants to look at.
+            return fail(state, text, now, early=True)
         return refuse(state, text, now, keep=True)
     state, probes = _probe_all(state, now, _PROBE_EVERY)
     state, looks = ask(state, Look(state.epoch), now, _LOOK_EVERY)

@@ -74,7 +74,9 @@ def _adopt(state: State, running: str, now: float) -> Moved:
     notes = () if running == state.config.digest else (older,)
     state = replace(state, digest=running, notes=notes, proved=False, canary=Canary(), api=ApiView())
     state = replace(state, expected_rails=expected)
-    adopted = enter(state, Phase.LOAD, now, progress_at=now, vital_at=now, blocked=None, adopted=True)
+    adopted = enter(
+        state, Phase.LOAD, now, progress_at=now, vital_at=now, blocked=None, adopted=True, found=True
+    )
     return adopted, (Say(state.epoch, "both ranks run already: adopting them"),)
 
 

@@ -119,7 +119,10 @@ def _look(state: State, done: Done, now: float) -> State:
         # Ranks that were found running without an API are still loading: wait for them as for our own.
         api = replace(state.api, model=None, problem=done.error)
         return replace(state, api=api, adopted=False)
-    api = ApiView(done.value["model"], health=done.value["health"])
+    health = done.value["health"]
+    running = int(health.get("requests_running", 0) or 0)
+    ours = any(isinstance(action, Ask) for action in state.pending)
+    api = ApiView(done.value["model"], health=health, others=max(0, running - ours))
     alive = counters(api.health) != counters(state.api.health)
     return replace(state, api=api, vital_at=now if alive else state.vital_at)
 

@@ -98,7 +98,8 @@ def _works(state: State) -> bool:
     """Whether the engine runs anything but our canary, which may wait behind a prompt that takes long."""
     canary, running = state.canary, _running(state)
     ours = canary.quiet and running <= 1 and _total(state) - canary.total <= 1
-    return running > 0 and not ours
+    # An engine that does not even answer /health any more is at nothing, whatever it said last.
+    return running > 0 and not ours and state.api.model is not None
 
 
 def _running(state: State) -> int:
@@ -124,5 +125,5 @@ def _canary(state: State, now: float) -> Moved:
         return state, ()
     timeout = _longest(state) + _GRACE
     state, asked = ask(state, Ask(state.epoch, state.api.model or state.config.served_name, timeout), now)
-    quiet, total = _running(state) == 0, _total(state)
+    quiet, total = state.api.others == 0, _total(state)
     return replace(state, canary=replace(canary, sent=now, quiet=quiet, total=total)), asked

@@ -68,11 +68,15 @@ class RankView:
 
 @dataclass(frozen=True)
 class ApiView:
-    """The last look at the API. `model` is None while it does not answer, `problem` says why."""
+    """The last look at the API. `model` is None while it does not answer, `problem` says why.
+
+    `others`: requests that ran then, without our canary.
+    """
 
     model: str | None = None
     problem: str = ""
     health: Mapping[str, Any] = field(default_factory=dict)
+    others: int = 0
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,8 @@ class State:
     # A pair that was found running: whether it is still to be looked at, and whether it has proved itself.
     adopted: bool = False
     proved: bool = False
+    # Whether these ranks were started by an earlier supervisor.
+    found: bool = False
     # What went wrong, whether it was before the server was ready, and what comes after the ranks are stopped.
     failure: str = ""
     early: bool = False
