@@ -68,7 +68,7 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 _LINK_FILES = r"""
 for file in /etc/netplan/* /run/netplan/* /etc/NetworkManager/system-connections/* /etc/systemd/network/* \
   /home/*/.ssh/* /root/.ssh/* /var/lib/twinserve/.ssh/* /etc/twinserve/keys/* \
-  /etc/twinserve/known_hosts /etc/sudoers.d/twinserve-image; do
+  /etc/twinserve/known_hosts /etc/sudoers.d/twinserve-image /usr/local/sbin/twinserve-image; do
   [ ! -f "$file" ] || echo "$(stat -c '%n %a %U:%G' "$file") $(sha256sum < "$file")"
 done
 """

@@ -114,6 +114,7 @@ def test_the_image_is_built_on_the_head_and_streamed(pair: Lab) -> None:
     assert pair.play(*BUILD).succeeded().changed == 0
 
 
+@pytest.mark.slow
 def test_it_is_built_again_for_another_input_or_when_asked(pair: Lab) -> None:
     before = ids(pair)
     pair.play(*BUILD, "-e", "rebuild=true").succeeded()
@@ -130,6 +131,7 @@ def test_it_is_built_again_for_another_input_or_when_asked(pair: Lab) -> None:
         assert labels(pair, host)["tf.patches"] == label(PATCHES | third)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_pulled_is_built_with_auto(pair: Lab) -> None:
     """The base is on the head, so the build needs no registry."""
     publish(pair, PATCHES)

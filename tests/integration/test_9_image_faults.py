@@ -28,6 +28,7 @@ from image_setups import (
 from lab_pair import Lab
 from link_setups import RAILS, own_lab, said, shell
 
+BROKE_OFF = "the connection to {worker} at 192.168.177.2 or 192.168.178.2 broke off; run again"
 LEFT_OVER = "find /tmp /var/tmp /var/lib/docker/tmp -size +1M"
 
 
@@ -143,8 +144,8 @@ def fill_the_workers_disk(lab: Lab, run: subprocess.Popen[str]) -> None:
     [
         (kill_the_job, "stream of the image to {worker} failed (exit 9): no output"),
         (kill_the_workers_docker, "docker of {worker} went away meanwhile"),
-        (cut_the_workers_power, "the connection to {worker} at 192.168.177.2 broke off; run again"),
-        (cut_the_rail, "the connection to {worker} at 192.168.177.2 broke off; run again"),
+        (cut_the_workers_power, BROKE_OFF),
+        (cut_the_rail, BROKE_OFF),
         (fill_the_workers_disk, "the image store of {worker} is full (no space left on device)"),
     ],
 )
@@ -158,7 +159,7 @@ def test_c03_a_stream_is_right_after_a_second_run(
             fault(pair, run)
             output, _ = run.communicate(timeout=1200)
         assert run.returncode != 0, output
-        assert told.format(worker=worker) in said(output)
+        assert told.format(worker=worker) in said(output), output
         assert image_names(pair, worker) == set()
 
         pair.play(PLAY).succeeded()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.twinserve.pair.plugins.filter import nodes as filters
 from ansible_collections.twinserve.pair.plugins.module_utils import managed_files, ssh_wire
 from ansible_collections.twinserve.pair.plugins.module_utils.ssh_client import KNOWN_HOSTS
-from fake_programs import Programs
 
 ALIASES = (("spark-a", "192.0.2.11"), ("spark-b", "192.0.2.12"))
 PLANS = [
@@ -21,14 +18,12 @@ PLANS = [
 ]
 KNOWN = "spark-b,192.0.2.12,198.51.100.2,203.0.113.2 ssh-ed25519 HOSTB\n"
 FILES = {KNOWN_HOSTS: managed_files.fingerprint(KNOWN, "0644")}
-MAY_LOAD = {"/etc/sudoers.d/twinserve-image": managed_files.fingerprint(
-    "# Twinserve: what the head's image key may do here, and nothing else.\n"
-    "twinserve ALL=(root) NOPASSWD: /usr/bin/docker load\n", "0440"
-)}  # fmt: skip
+MAY_LOAD = {
+    one["path"]: managed_files.fingerprint(one["content"], one["mode"]) for one in ssh_wire.IMAGE_FILES
+}
 CONTROL = 'restrict,command="/usr/local/sbin/twinserve-control" ssh-ed25519 CONTROL twinserve-control'
 COPY = 'restrict,command="rrsync -no-lock -wo /home/bob/.cache/huggingface" ssh-ed25519 COPY twinserve-copy'
-LOAD = "sudo -n ${SSH_ORIGINAL_COMMAND:+-l} /usr/bin/docker load"
-IMAGE = f'restrict,command="{LOAD}" ssh-ed25519 IMAGE twinserve-image'
+IMAGE = 'restrict,command="/usr/local/sbin/twinserve-image" ssh-ed25519 IMAGE twinserve-image'
 NAMES = ("control", "copy", "image")
 MADE = {name: f"ssh-ed25519 {name.upper()}" for name in NAMES}
 NEW = {f"{name}.next": f"ssh-ed25519 NEW{name.upper()}" for name in NAMES}
@@ -264,25 +259,19 @@ def test_a_head_without_keys_makes_them_and_does_not_replace_them() -> None:
     assert plan(node("HOSTA"), node("HOSTB"), rotate=True)[0]["make"] == ["control", "copy", "image"]
 
 
-@pytest.mark.parametrize("files", [{}, {"/etc/sudoers.d/twinserve-image": "0644 sha256:00"}])
-def test_the_image_key_needs_its_users_right_to_load_images(files: dict[str, str]) -> None:
+@pytest.mark.parametrize("path", ["/usr/local/sbin/twinserve-image", "/etc/sudoers.d/twinserve-image"])
+@pytest.mark.parametrize("there", [None, "0644 sha256:00"])
+def test_the_image_key_needs_its_program_and_the_right_to_load_images(path: str, there: str | None) -> None:
+    files = {one: known for one, known in MAY_LOAD.items() if one != path}
+    files |= {path: there} if there else {}
     _, worker = plan(
         node("HOSTA", MADE, FILES), node("HOSTB", files=files, control=[CONTROL], copy=[COPY], image=[IMAGE])
     )
-    assert (worker["lines_differ"], worker["sudoers_differ"], worker["lacks"]) == (False, True, True)
-    assert worker["sudoers"]["content"].splitlines()[-1] == (
-        "twinserve ALL=(root) NOPASSWD: /usr/bin/docker load"
-    )
+    assert (worker["lines_differ"], worker["lacks"]) == (False, True)
+    assert [one["path"] for one in worker["image_files"]] == [path]
 
 
-@pytest.mark.parametrize(
-    ("asked", "done"), [(None, "sudo -n /usr/bin/docker load"), ("true", "sudo -n -l /usr/bin/docker load")]
-)
-def test_the_image_keys_proof_loads_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None, done: str
-) -> None:
-    programs = Programs(tmp_path, monkeypatch, "sudo")
-    if asked:
-        monkeypatch.setenv("SSH_ORIGINAL_COMMAND", asked)
-    subprocess.run(["sh", "-c", LOAD], stdin=subprocess.DEVNULL, check=True)
-    assert programs.calls == [done]
+def test_the_image_keys_user_may_load_images_as_root_and_nothing_else() -> None:
+    assert [one["content"].splitlines()[1:] for one in ssh_wire.IMAGE_FILES if "sudoers" in one["path"]] == [
+        ["twinserve ALL=(root) NOPASSWD: /usr/bin/docker load"]
+    ]

@@ -20,6 +20,7 @@ PATHS = (
     f"{UNITS}/twinserve-rank.service",
     f"{SBIN}/twinserve-rank",
     f"{SBIN}/twinserve-control",
+    f"{SBIN}/twinserve-image",
     "/etc/sudoers.d/twinserve",
     "/etc/sudoers.d/twinserve-image",
 )

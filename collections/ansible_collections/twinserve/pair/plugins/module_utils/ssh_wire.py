@@ -9,6 +9,7 @@ stands, so one that was interrupted goes on with any later run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from .managed_files import differing
@@ -20,15 +21,22 @@ CONTROL_HOME = "/var/lib/twinserve"
 NAMES = ("control", "copy", "image")
 # The third key streams an image into the worker's Docker: its user needs root for exactly that. Whoever asks
 # for a command, as the proof of the keys does, is only told whether it may.
-IMAGE_COMMAND = "sudo -n ${SSH_ORIGINAL_COMMAND:+-l} /usr/bin/docker load"
-IMAGE_SUDOERS = {
-    "path": "/etc/sudoers.d/twinserve-image",
-    "content": (
-        "# Twinserve: what the head's image key may do here, and nothing else.\n"
-        f"{CONTROL_USER} ALL=(root) NOPASSWD: /usr/bin/docker load\n"
-    ),
-    "mode": "0440",
-}
+IMAGE_COMMAND = "/usr/local/sbin/twinserve-image"
+IMAGE_FILES = (
+    {
+        "path": IMAGE_COMMAND,
+        "content": "#!/usr/bin/python3 -I\n" + Path(__file__).with_name("image_feed.py").read_text(),
+        "mode": "0755",
+    },
+    {
+        "path": "/etc/sudoers.d/twinserve-image",
+        "content": (
+            "# Twinserve: what the head's image key may do here, and nothing else.\n"
+            f"{CONTROL_USER} ALL=(root) NOPASSWD: /usr/bin/docker load\n"
+        ),
+        "mode": "0440",
+    },
+)
 
 
 class NoHostKey(ValueError):
@@ -81,7 +89,7 @@ def logins(
 
 def _lacks(entry: Mapping[str, Any]) -> bool:
     """Whether anything of the wire has to be made on this node."""
-    parts = ("lines_differ", "sudoers_differ", "make", "promote", "drop", "known_hosts_differ")
+    parts = ("lines_differ", "image_files", "make", "promote", "drop", "known_hosts_differ")
     return any(entry.get(one) for one in parts)
 
 
@@ -148,10 +156,8 @@ def _worker(node: Mapping[str, Any], keys: Mapping[str, str | None]) -> dict[str
         "lines": [line for name in ours for line in entry[name]["lines"]],
         "differ": any(entry[name]["differ"] for name in ours),
     }
-    entry["sudoers"] = IMAGE_SUDOERS
-    entry["sudoers_differ"] = bool(
-        entry["image"]["lines"] and differing([IMAGE_SUDOERS], node.get("files") or {})
-    )
+    has_key = entry["image"]["lines"]
+    entry["image_files"] = differing(IMAGE_FILES, node.get("files") or {}) if has_key else []
     return entry
 
 
