@@ -100,7 +100,7 @@ class Model:
 
     def jobs(self) -> list[str]:
         """Downloads of it that run on the head."""
-        pattern = f"twinserve-job-download-{self.name.replace('/', '-')}-*"
+        pattern = f"twinserve-job-download-{self.name.replace('/', '-')}*"
         listed = ("systemctl", "list-units", "--plain", "--no-legend", "--state=active", pattern)
         return self.lab.root(self.lab.hosts[0], *listed).splitlines()
 
