@@ -27,6 +27,11 @@ def serving(**changes: Any) -> World:
     return world
 
 
+def silent(_name: str) -> dict[str, Any]:
+    """Look at an API that gives no answer."""
+    raise ClientError("/v1/models: no answer within 5 s")
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 def test_o01_death_of_either_rank_restarts_both(rank: int) -> None:
     world = serving()
@@ -249,14 +254,22 @@ def test_a_server_that_answers_nothing_any_more_is_at_no_work(monkeypatch: pytes
     world.api.health |= {"requests_running": 3}
     world.run(10)
     world.api.hangs = True
-
-    def silent(_name: str) -> dict[str, Any]:
-        raise ClientError("/v1/models: no answer within 5 s")
-
     monkeypatch.setattr(world.api, "look", silent)
     hung = world.now
     world.until("starting", limit=3600)
     assert world.now - hung < 380
+
+
+def test_a_look_that_is_missed_while_a_prompt_is_read_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = serving()
+    world.api.health |= {"requests_running": 2}
+    world.api.hangs = True
+    world.run(1000, tick=1)
+    with monkeypatch.context() as once:
+        once.setattr(world.api, "look", silent)
+        world.run(8)
+    assert world.run(300, tick=1)["state"] == "serving"
+    assert world.calls == [[], []]
 
 
 def test_arriving_requests_are_no_sign_of_life() -> None:

@@ -117,7 +117,7 @@ def _told(state: State, log: Sequence[str]) -> dict[str, Any]:
 def _look(state: State, done: Done, now: float) -> State:
     if done.error is not None:
         # Ranks that were found running without an API are still loading: wait for them as for our own.
-        api = replace(state.api, model=None, problem=done.error)
+        api = replace(state.api, model=None, problem=done.error, misses=state.api.misses + 1)
         return replace(state, api=api, adopted=False)
     health = done.value["health"]
     running = int(health.get("requests_running", 0) or 0)

@@ -99,7 +99,7 @@ def _works(state: State) -> bool:
     canary, running = state.canary, _running(state)
     ours = canary.quiet and running <= 1 and _total(state) - canary.total <= 1
     # An engine that does not even answer /health any more is at nothing, whatever it said last.
-    return running > 0 and not ours and state.api.model is not None
+    return running > 0 and not ours and not state.deaf
 
 
 def _running(state: State) -> int:

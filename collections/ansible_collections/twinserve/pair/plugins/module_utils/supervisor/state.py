@@ -28,6 +28,7 @@ class Phase(StrEnum):
     GONE = "gone"
 
 
+_MISSES = 3
 _SHOWN = {
     Phase.LOAD: "loading",
     Phase.SMOKE: "smoke",
@@ -70,13 +71,14 @@ class RankView:
 class ApiView:
     """The last look at the API. `model` is None while it does not answer, `problem` says why.
 
-    `others`: requests that ran then, without our canary.
+    `others`: requests that ran then, without our canary. `misses`: looks in a row without an answer.
     """
 
     model: str | None = None
     problem: str = ""
     health: Mapping[str, Any] = field(default_factory=dict)
     others: int = 0
+    misses: int = 0
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,11 @@ class State:
     restarts: tuple[float, ...] = ()
     restarts_at: tuple[str, ...] = ()
     quitting: bool = False
+
+    @property
+    def deaf(self) -> bool:
+        """Whether the API has stopped answering: one look that is missed under load says nothing yet."""
+        return self.api.misses >= _MISSES
 
     @property
     def starting(self) -> frozenset[int]:
