@@ -622,6 +622,32 @@ def test_a_stop_says_how_many_requests_it_cuts_off(drain: int, waits: int) -> No
     assert world.shown[-1]["cut"] == 2
 
 
+def test_a_server_that_died_with_its_requests_does_not_hold_up_a_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = serving(drain_timeout=600)
+    world.api.health["requests_running"] = 2
+    world.run(10)
+    monkeypatch.setattr(world.api, "look", silent)
+    world.terminate()
+    world.run(20)
+    assert world.over
+    assert world.shown[-1]["cut"] == 0
+    assert not world.heard("cut off")
+
+
+def test_a_look_that_is_missed_does_not_end_a_drain(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = serving(drain_timeout=600)
+    world.api.health["requests_running"] = 2
+    world.terminate()
+    world.run(10)
+    with monkeypatch.context() as once:
+        once.setattr(world.api, "look", silent)
+        world.run(1.5)
+    assert world.run(30)["state"] == "stopping"
+    assert world.calls == [[], []]
+
+
 def test_the_canary_is_none_of_the_requests_that_a_stop_waits_for() -> None:
     world = serving(drain_timeout=300)
     world.api.hangs = True

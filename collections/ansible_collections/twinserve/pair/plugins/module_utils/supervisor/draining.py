@@ -21,7 +21,8 @@ def drain(state: State, now: float) -> Moved:
     state, asked = ask(state, Look(state.epoch), now, _EVERY)
     if Look(state.epoch) in state.pending and now < max(until, state.phase_at + _PATIENCE):
         return state, asked
-    count = running(state)
+    # Requests that a server had which answers nothing any more are not waited for, nor cut off by us.
+    count = 0 if state.deaf else running(state)
     if count and now < until:
         return state, asked
     state = replace(state, drain_until=None, cut=count)
