@@ -388,6 +388,30 @@ def test_o01_rank_that_was_restarted_while_no_supervisor_watched_is_not_adopted(
     world.until("serving")
 
 
+def test_o01_rank_that_was_replaced_before_the_supervisor_died_is_not_adopted(tmp_path: Any) -> None:
+    world = serving()
+    path = tmp_path / "state.json"
+    world.ranks[1].run()
+    while (document := statefile.document(world.loop.state, world.now))["ranks"][1]["container"] == "c1":
+        world.run(0.25)
+    assert document["ranks"][1]["container"] == "c3"
+    statefile.write(path, document)
+    world.supervise(statefile.restore(fresh(world.config, world.now, "t"), path))
+    world.until("loading")
+    assert world.heard("rank 1 was replaced by another container: stopping both, then starting both")
+
+
+def test_the_state_file_of_an_older_release_names_the_containers_too(tmp_path: Any) -> None:
+    world = serving()
+    path = tmp_path / "state.json"
+    document = statefile.document(world.loop.state, world.now)
+    for rank in document["ranks"]:
+        del rank["launched"]
+    statefile.write(path, document)
+    restored = statefile.restore(fresh(world.config, world.now, "t"), path)
+    assert [view.launched for view in restored.ranks] == ["c2", "c1"]
+
+
 def test_adopts_a_pair_that_is_still_loading() -> None:
     world = World()
     world.api.load_time = 100

@@ -37,6 +37,7 @@ def document(state: State, now: float) -> dict[str, Any]:
                 "rank": view.rank,
                 "name": view.name,
                 "container": view.container,
+                "launched": view.launched,
                 "running": view.running,
                 "gpu_gib": view.gpu_gib,
                 "memory_gib": view.memory_gib,
@@ -95,10 +96,6 @@ def restore(state: State, path: Path) -> State:
         return state
 
 
-def _returned(state: State) -> list[str]:
-    return [state.returned] if state.returned else []
-
-
 def _ends(rail: Rail) -> dict[str, Any]:
     return {"head": rail[0].as_dict(), "worker": rail[1].as_dict()}
 
@@ -114,7 +111,8 @@ def _link(rails: Sequence[Mapping[str, Any]]) -> Link:
 
 def _ranks(state: State, data: Sequence[Mapping[str, Any]]) -> tuple[RankView, ...]:
     """Which container each rank was: another one in its place cannot have joined its peer."""
-    launched = {one["rank"]: one["container"] for one in data}
+    # What was seen last may be that other one already; an older release wrote only this.
+    launched = {one["rank"]: one.get("launched", one["container"]) for one in data}
     return tuple(replace(view, launched=launched[view.rank]) for view in state.ranks)
 
 
