@@ -187,9 +187,15 @@ def test_state_while_loading(node: FakeNode) -> None:
         "memory_gib": None,
         "dark": [],
         "log": ["[tensorfold] loading x", "[tensorfold] admission"],
+        "log_line": "[tensorfold] admission",
     }
     wanted = "--lines 20 _SYSTEMD_UNIT=twinserve-rank.service _SYSTEMD_INVOCATION_ID=abc"
     assert any(call.startswith("journalctl") and call.endswith(wanted) for call in node.calls)
+
+
+def test_a_supervisor_of_the_release_before_has_its_line_also_when_none_was_printed(node: FakeNode) -> None:
+    node.answer("journalctl", "\n")
+    assert verbs.state()["log_line"] is None
 
 
 @pytest.mark.parametrize(

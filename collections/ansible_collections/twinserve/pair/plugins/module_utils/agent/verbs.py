@@ -104,6 +104,7 @@ def state(root: Path = Path("/")) -> dict[str, Any]:
                 raise
             found = None
     gpu_gib = used.result()
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
     return {
         "unit": shown.active,
         "container": found,
@@ -111,7 +112,9 @@ def state(root: Path = Path("/")) -> dict[str, Any]:
         "gpu_gib": gpu_gib,
         "memory_gib": cgroup.used_gib(found["pid"]) if found and gpu_gib is None else None,
         "dark": dark_ports((_link() or {"rails": []})["rails"], root),
-        "log": [line.strip() for line in log.splitlines() if line.strip()],
+        "log": lines,
+        # For a supervisor of the release before, which asks this agent while the pair is being upgraded.
+        "log_line": lines[-1] if lines else None,
     }
 
 
