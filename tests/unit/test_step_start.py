@@ -109,6 +109,25 @@ def test_o12_a_full_disk_is_not_tried_again(start: Start) -> None:
     assert (document["restarts"], len(world.ranks[1].links)) == ([], 1)
 
 
+@pytest.mark.parametrize(("code", "line"), [(1, NO_DISK), (2, "unrecognized arguments: --contxt")])
+def test_o12_what_a_rank_said_at_an_earlier_start_is_not_held_against_this_one(code: int, line: str) -> None:
+    world = World()
+    # The worker is started first: the head's log is still the one of a start before.
+    world.ranks[0].log, world.ranks[0].exit_code = [line], code
+    world.ranks[1].script = [Start(error="enp1s0f0np0 lost 198.51.100.2; run the fabric play")]
+    document = world.until("serving", "down")
+    assert (document["state"], len(document["restarts"])) == ("serving", 1)
+    assert line not in document["last_error"]
+    assert world.heard(f"rank 0: {line}"), "people still see it"
+
+
+def test_f22_a_line_of_an_earlier_start_is_no_alarm() -> None:
+    world = listening()
+    world.ranks[0].log = [TCP]
+    world.ranks[1].script = [Start(error="enp1s0f0np0 lost 198.51.100.2; run the fabric play")]
+    assert world.until("serving", "down")["state"] == "serving"
+
+
 def test_l12_first_nccl_failure_is_tried_unchanged_then_without_split() -> None:
     world = World()
     world.ranks[1].script = [NCCL, NCCL]

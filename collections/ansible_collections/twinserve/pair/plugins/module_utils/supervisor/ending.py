@@ -28,7 +28,17 @@ def fail(
 
     `early`: before the server was ready. Then, and with `kill`, the ranks get no time to finish.
     """
-    moved = enter(state, Phase.COLLECT, now, failure=why, early=early, culprit=culprit, kill=early or kill)
+    left = {view.rank for view in state.ranks} - set(state.answers) - {culprit}
+    moved = enter(
+        state,
+        Phase.COLLECT,
+        now,
+        failure=why,
+        early=early,
+        culprit=culprit,
+        unstarted=frozenset(left) if state.phase is Phase.LAUNCH else frozenset(),
+        kill=early or kill,
+    )
     said = [Say(moved.epoch, f"failed: {why}")]
     if state.phase is Phase.SERVE and state.api.health:
         said.append(Say(moved.epoch, f"last /health: {json.dumps(dict(state.api.health), sort_keys=True)}"))
@@ -124,12 +134,13 @@ def _decide(state: State, now: float) -> Moved:
         for line in _tail(state.answers[rank])
     ]
     said += [Say(state.epoch, f"rank {rank}: no log: {why}") for rank, why in sorted(state.problems.items())]
-    lines = lines_of(state.answers, state.culprit)
+    logs = {rank: log for rank, log in state.answers.items() if rank not in state.unstarted}
+    lines = lines_of(logs, state.culprit)
     if state.early:
-        if heard := alarm(state.answers, state.config):
+        if heard := alarm(logs, state.config):
             state, more = refuse(state, heard, now)
             return state, (*said, *more)
-        codes = [view.exit_code for view in state.ranks]
+        codes = [view.exit_code for view in state.ranks if view.rank not in state.unstarted]
         verdict = judge(state.failure, lines, codes, state.config, state.attempt)
         said.append(Say(state.epoch, verdict.reason))
         if verdict.next is Next.AGAIN:

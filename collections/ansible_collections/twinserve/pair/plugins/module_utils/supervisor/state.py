@@ -163,6 +163,8 @@ class State:
     failure: str = ""
     early: bool = False
     culprit: int | None = None
+    # Ranks that this start did not come to: what they printed, and their exit codes, are of an earlier one.
+    unstarted: frozenset[int] = frozenset()
     after: Phase = Phase.LOOK
     reason: str = ""
     # Whether the ranks are to be stopped without their time to finish.
