@@ -65,6 +65,15 @@ def test_o07_nothing_is_kept_of_a_start_that_printed_nothing_or_on_request(node:
     assert kept() == []
 
 
+def test_o07_a_log_is_kept_too_when_the_plan_is_older_than_the_setting(
+    node: FakeNode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node.plan({**PLAN, "rank": 1})
+    verbs.unit_clean()
+
+    assert (kept(), capsys.readouterr().err) == (["20261129-100000-rank1.log.gz"], "")
+
+
 @pytest.mark.parametrize("call", ["journalctl_--sync", "journalctl"])
 def test_o07_a_log_that_cannot_be_kept_is_told_and_the_rank_is_cleared_away(
     node: FakeNode, capsys: pytest.CaptureFixture[str], call: str

@@ -28,6 +28,8 @@ from .plan import parse_link, read_link, read_plan, write_atomically
 _DOCKER_BACK = 60.0
 _CONTAINER_UP = 120.0
 _POLL = 0.1
+# The setting's own default: the plan of a release before it does not say.
+_LOG_KEEP = 10
 
 
 def report(root: Path = Path("/")) -> dict[str, Any]:
@@ -161,7 +163,7 @@ def unit_clean() -> None:
 def _keep_log(plan: Mapping[str, Any]) -> None:
     """Save what this start printed; a full disk must not keep a rank from being cleared away."""
     try:
-        kept_logs.save(plan["rank"], plan["log_keep"], os.environ["INVOCATION_ID"])
+        kept_logs.save(plan["rank"], plan.get("log_keep", _LOG_KEEP), os.environ["INVOCATION_ID"])
     except (OSError, AgentError, CommandError, KeyError) as error:
         print(f"the log of this start is not kept: {error}", file=sys.stderr)
 
