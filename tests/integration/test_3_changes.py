@@ -92,6 +92,37 @@ def test_a_configuration_that_does_not_come_up_goes_back_to_the_last_good_one(la
     assert again.changed == 0
 
 
+def test_a_node_that_cannot_take_the_runtime_stops_no_pair(lab: Lab) -> None:
+    folder = "/usr/local/lib/twinserve"
+    head, worker = lab.hosts
+    new = lab.root(head, "readlink", f"{folder}/current").strip()
+    # As after an update of the controller: what runs and is kept is an older runtime, on both.
+    for host in lab.hosts:
+        lab.root(host, "cp", "-a", f"{folder}/{new}", f"{folder}/older")
+        lab.root(host, "ln", "-sfn", "older", f"{folder}/current")
+        lab.root(host, "sed", "-i", f"s/{new}/older/", "/var/lib/twinserve/good/current/about.json")
+    lab.root(head, "systemctl", "reload", "twinserve")
+    wait_for(lambda: (state(lab)["runtime"], state(lab)["state"]) == ("older", "serving"))
+    lab.root(worker, "rm", "-r", f"{folder}/{new}")
+    lab.root(worker, "touch", f"{folder}/{new}")
+    before = lab.containers()
+
+    run = lab.play("serve.yml", "-e", "parallel=2").refused()
+
+    said = words_of(run)
+    assert "the pair was not stopped, since a node was not ready for the change" in said
+    assert "The last good one serves: release" in said
+    assert lab.containers() == before
+    assert (state(lab)["state"], parallel(lab)) == ("serving", ["4", "4"])
+    for host in lab.hosts:
+        assert lab.root(host, "readlink", f"{folder}/current").strip() == "older"
+
+    lab.root(worker, "rm", f"{folder}/{new}")
+    lab.play("serve.yml").succeeded()
+    assert lab.containers() == before
+    assert state(lab)["runtime"] == new
+
+
 def test_an_api_that_comes_up_wrong_is_no_good_configuration(lab: Lab) -> None:
     lab.verb("engine", lab.hosts[0], "collapsed_reply=true")
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils.api_check import ApiError, call, check
+from ansible_collections.twinserve.pair.plugins.module_utils.api_check import (
+    ApiBusy,
+    ApiError,
+    call,
+    check,
+)
 from ansible_collections.twinserve.pair.plugins.modules import api_check
 from module_run import run_module
 
@@ -118,6 +124,23 @@ def test_what_is_wrong_is_named_with_the_request(
     with pytest.raises(ApiError) as caught:
         ask(server)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(("status", "busy"), [(429, True), (503, True), (500, False), (404, False)])
+def test_a_busy_pair_is_told_from_a_broken_one(
+    server: Server, capsys: pytest.CaptureFixture[str], status: int, busy: bool
+) -> None:
+    server.answers["/v1/chat/completions"] = (status, "queue is full")
+    answer = run_module(api_check, capsys, base=server.base, served_name=MODEL)
+    assert (answer["failed"], answer["busy"]) == (True, busy)
+
+
+def test_no_answer_in_time_is_busy() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(ApiBusy, match="did not answer within 1 s"),
+    ):
+        call(f"http://127.0.0.1:{silent.getsockname()[1]}/v1/models", timeout=0.6)
 
 
 def test_nobody_there(server: Server) -> None:

@@ -116,8 +116,30 @@ def test_a_keeping_that_was_interrupted_leaves_one_that_is_whole(node: Node, hal
     assert node.kept == expected
     node.write("3")
     node.keep("3")
-    assert node.kept[0] == "3"
-    assert node.kept[1] == expected[0]
+    # What was set aside to be swapped is whole, and comes back.
+    assert node.kept == ["3", "2" if half == "swapped" else expected[0]]
+
+
+class Killed(BaseException):
+    """The end of a run in the middle of its work."""
+
+
+def test_one_that_is_dropped_is_never_half_there(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    for which in ("1", "2"):
+        node.write(which)
+        node.keep(which)
+
+    def die(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr("shutil.rmtree", die)
+        node.keep("3")
+    assert node.kept == ["3", "2"]
+    node.write("4")
+    node.keep("4")
+    assert node.kept == ["4", "3"]
+    assert sorted(path.name for path in node.root.iterdir()) == ["current", "previous"]
 
 
 def test_files_and_runtime_are_put_back_as_they_were(

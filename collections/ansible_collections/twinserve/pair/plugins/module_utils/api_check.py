@@ -14,6 +14,13 @@ class ApiError(RuntimeError):
     """The API did not answer as a serving pair does; the text names the request and what came back."""
 
 
+class ApiBusy(ApiError):
+    """The API had no time for us, which says nothing about whether the pair serves well."""
+
+
+_BUSY = (429, 503)
+
+
 def call(url: str, body: dict[str, Any] | None = None, timeout: float = 180.0) -> str:
     """GET, or POST of a JSON body; the proxy settings of the environment do not apply to our own loopback."""
     data = json.dumps(body).encode() if body is not None else None
@@ -23,7 +30,10 @@ def call(url: str, body: dict[str, Any] | None = None, timeout: float = 180.0) -
         with opener.open(request, timeout=timeout) as response:
             text: str = response.read().decode()
     except urllib.error.HTTPError as error:
-        raise ApiError(f"{url} answered {error.code}: {error.read(300).decode(errors='replace')}") from error
+        kind = ApiBusy if error.code in _BUSY else ApiError
+        raise kind(f"{url} answered {error.code}: {error.read(300).decode(errors='replace')}") from error
+    except TimeoutError as error:
+        raise ApiBusy(f"{url} did not answer within {timeout:.0f} s") from error
     except (OSError, http.client.HTTPException) as error:
         raise ApiError(f"{url} did not answer: {error}") from error
     return text

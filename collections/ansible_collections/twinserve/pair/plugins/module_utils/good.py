@@ -51,9 +51,14 @@ def keep(about: Mapping[str, Any], paths: Iterable[str], root: Path = GOOD) -> N
     What was the last one becomes the one before it, unless it is the same in another form (same id).
     """
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    staged, current, previous, old = (root / name for name in (".new", *_PLACES, ".old"))
-    for left in (staged, old):
-        shutil.rmtree(left, ignore_errors=True)
+    staged, current, previous = (root / name for name in (".new", *_PLACES))
+    # What is replaced by another form of itself, and what is dropped.
+    old, gone = root / ".old", root / ".gone"
+    if not current.exists() and _about(old):
+        # The keeping before this one was interrupted between its two renamings.
+        old.rename(current)
+    for left in (staged, old, gone):
+        _remove(left)
     staged.mkdir(mode=0o700)
     files = read_fingerprints(paths)
     for path in map(Path, files):
@@ -63,12 +68,14 @@ def keep(about: Mapping[str, Any], paths: Iterable[str], root: Path = GOOD) -> N
     text = json.dumps({**about, "files": files}, indent=1, sort_keys=True)
     replace(staged / _ABOUT, text.encode(), 0o600)
     if current.exists() and _about(current).get("id") != about["id"]:
-        shutil.rmtree(previous, ignore_errors=True)
+        if previous.exists():
+            previous.rename(gone)
         current.rename(previous)
     elif current.exists():
         current.rename(old)
     staged.rename(current)
-    shutil.rmtree(old, ignore_errors=True)
+    for left in (old, gone):
+        _remove(left)
 
 
 def differing(which: str, root: Path = GOOD) -> tuple[dict[str, Any], list[File]]:
@@ -90,6 +97,11 @@ def restore(files: Iterable[File]) -> None:
     for file in files:
         file.path.parent.mkdir(parents=True, exist_ok=True)
         replace(file.path, file.content, file.mode, (0, 0))
+
+
+def _remove(folder: Path) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)
 
 
 def _about(folder: Path) -> dict[str, Any]:

@@ -51,6 +51,10 @@ seconds:
   description: How long the reply took.
   type: float
   returned: success
+busy:
+  description: Whether the API had no time for the request (status 429 or 503, or a timeout), which proves nothing.
+  type: bool
+  returned: failure
 health:
   description: What the engine says of itself.
   type: dict
@@ -61,7 +65,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.api_check import ApiError, check
+from ..module_utils.api_check import ApiBusy, ApiError, check
 
 ARGUMENTS: dict[str, Any] = {
     "base": {"type": "str", "required": True},
@@ -84,7 +88,7 @@ def main() -> None:
             given["base"], given["served_name"], given["prompt"], given["extra"], given["max_tokens"]
         )
     except ApiError as error:
-        module.fail_json(msg=str(error))
+        module.fail_json(msg=str(error), busy=isinstance(error, ApiBusy))
     module.exit_json(changed=False, **found)
 
 
