@@ -195,9 +195,10 @@ def test_a_controller_that_is_killed_in_the_middle_leaves_nothing_that_the_next_
 
 
 def ask_slowly(lab: Lab, pace: float) -> subprocess.Popen[str]:
-    """A request under way, whose reply of some 70 tokens comes at this pace."""
+    """A request under way, whose reply of 24 tokens comes at this pace."""
     lab.verb("engine", lab.hosts[0], f"decode_tokens_per_s={pace}")
-    body = {"model": "GLM-5.3-Flash-EXL3", "messages": [{"role": "user", "content": "Tell me a story."}]}
+    story = {"role": "user", "content": "Tell me a story."}
+    body = {"model": "GLM-5.3-Flash-EXL3", "messages": [story], "max_tokens": 24}
     curl = [
         "curl",
         "-sS",
@@ -217,7 +218,7 @@ def ask_slowly(lab: Lab, pace: float) -> subprocess.Popen[str]:
 
 def test_running_requests_end_before_the_pair_is_stopped(lab: Lab) -> None:
     lab.play("serve.yml", "-e", "drain_timeout=600").succeeded()
-    asked = ask_slowly(lab, 0.4)
+    asked = ask_slowly(lab, 0.7)
     before = lab.containers()
     run = start_play(lab, "-e", "drain_timeout=600", "-e", "parallel=2")
     wait_for(lambda: "waiting for 1 request to end before the stop" in state(lab)["detail"])
