@@ -92,26 +92,25 @@ class Engine:
 
     def _decode(self, job: Job, stats: Stats) -> Iterator[Delta]:
         started = time.monotonic()
-        pace = 1 / self.switches.get("decode_tokens_per_s")
         stats.finish = "tool_calls" if job.reply.calls else "stop"
         for delta, ids in _planned(job):
             room = job.budget - len(stats.ids)
             if room <= 0:
                 stats.finish = "length"
                 break
-            self._spend(ids[:room], stats, pace)
+            self._spend(ids[:room], stats)
             if delta.kind == "reasoning":
                 stats.reasoning_tokens += min(room, len(ids))
             yield delta
         stats.decode_s = time.monotonic() - started
 
-    def _spend(self, ids: list[int], stats: Stats, pace: float) -> None:
+    def _spend(self, ids: list[int], stats: Stats) -> None:
         """Tokens take time, need the peer, and are counted while the reply still runs."""
         before = len(stats.ids)
         stats.ids.extend(ids)
         if before // STEP_TOKENS != len(stats.ids) // STEP_TOKENS:
             self._peer.step()
-        time.sleep(pace * len(ids))
+        time.sleep(len(ids) / self.switches.get("decode_tokens_per_s"))
         stats.rounds += 1
         stats.drafted += DRAFT_WIDTH
         stats.accepted += min(DRAFT_WIDTH, len(ids) - 1)
