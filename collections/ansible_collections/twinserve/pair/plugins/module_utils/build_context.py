@@ -41,7 +41,7 @@ def make(
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
         return folder, _patches(folder, clones["patches"], patches) if patches else None
-    except BaseException:
+    except BaseException:  # raised again: half a folder is not left behind, whatever ended it
         shutil.rmtree(folder)
         raise
 

@@ -36,7 +36,7 @@ def save(rank: int, keep: int, invocation: str) -> Path | None:
     try:
         with os.fdopen(handle, "wb") as file:
             size = _fill(file, invocation)
-    except BaseException:
+    except BaseException:  # raised again: half a log is not left behind, whatever ended it
         path.unlink()
         raise
     if not size:
