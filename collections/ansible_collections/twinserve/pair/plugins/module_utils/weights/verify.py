@@ -28,7 +28,7 @@ def verify(home: str, repo: str, revision: str, host: str) -> str:
 
 
 class _Told:
-    """Counts what several readers have read, and notes it every other second."""
+    """Counts what several readers have read, and notes it every other second and at the end."""
 
     def __init__(self, total: int) -> None:
         self._total, self._read, self._noted = total, 0, 0.0
@@ -37,7 +37,8 @@ class _Told:
     def __call__(self, count: int) -> None:
         with self._lock:
             self._read += count
-            if (now := time.monotonic()) - self._noted >= 2:
+            now = time.monotonic()
+            if now - self._noted >= 2 or self._read >= self._total:
                 self._noted = now
                 self._meter.add(now, self._read)
                 progress.note(self._meter.numbers(self._total, time.time()))
