@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import gpu_choice, lost_device, model_need, shared_weights
+from . import displays, gpu_choice, lost_device, low_memory, model_need, shared_weights
 from .listeners import Listener, taken
 from .rails import rank_name
 from .render import listening_ports
@@ -38,6 +38,7 @@ def faults(
         gpu_choice.choose(node, settings, release).fault,
         _host_key(node),
         *lost_device.faults(node),
+        *displays.faults(node, settings),
         *_shared(node, settings, rank),
         _owner(node),
         *_disk(node, settings, release, lists or {}, image or {"gib": 0.0, "why": ""}),
@@ -132,14 +133,11 @@ def _gpu(node: Mapping[str, Any]) -> str | None:
 
 
 def _memory(node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]) -> str | None:
-    needed = (release.get("memory") or {}).get("available_gib")
     memory = node.get("memory")
-    if not needed or not memory or settings["allow_low_memory"] or memory["available_gib"] >= needed:
+    if not memory:
         return None
-    holders = (node.get("gpu") or {}).get("processes") or {}
-    used = f"; GPU processes: {', '.join(sorted(holders))}" if holders else ""
-    return (f"{memory['available_gib']:.0f} GiB available, about {needed} needed{used}; stop other work, "
-            "or set allow_low_memory: true")  # fmt: skip
+    needed = low_memory.needed_gib(settings, release)
+    return low_memory.shortage(memory["available_gib"], needed, node.get("gpu_holders") or [])
 
 
 def _shared(node: Mapping[str, Any], settings: Mapping[str, Any], rank: int) -> list[str]:
