@@ -163,6 +163,15 @@ def test_l15_too_little_memory_is_told_with_who_holds_it() -> None:
     assert found(memory={"available_gib": 110.0}) == []
 
 
+def test_l15_other_work_on_the_gpu_is_warned_of_while_there_is_memory_for_it() -> None:
+    other = {"gpu_holders": ['container "comfy" (GPU)', "ollama (pid 9)"]}
+    assert warnings(node(**other), 1, SETTINGS) == [
+        'warn worker: the GPU is also used by container "comfy" (GPU), ollama (pid 9)'
+    ]
+    assert found(**other) == []
+    assert warnings(node(gpu_holders=[]), 1, SETTINGS) == []
+
+
 @pytest.mark.parametrize("state", ["active", "activating"])
 def test_l15_a_pair_that_serves_has_its_memory(state: str) -> None:
     up = {"twinserve-rank.service": {"ActiveState": state}}

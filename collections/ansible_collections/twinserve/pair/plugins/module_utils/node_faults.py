@@ -53,7 +53,11 @@ def warnings(node: Mapping[str, Any], rank: int, settings: Mapping[str, Any]) ->
     """What does not keep a node from being a rank, and is known to end badly."""
     shared = rank == 0 and settings.get("worker_weights") == "nfs"
     exports = shared_weights.wider(node) if shared else []
-    return [*_handover(node, rank), *(f"warn {rank_name(rank)}: {one}" for one in exports)]
+    return [
+        *_handover(node, rank),
+        *_others(node, rank),
+        *(f"warn {rank_name(rank)}: {one}" for one in exports),
+    ]
 
 
 def _handover(node: Mapping[str, Any], rank: int) -> list[str]:
@@ -66,6 +70,12 @@ def _handover(node: Mapping[str, Any], rank: int) -> list[str]:
         f"warn {rank_name(rank)}: CmaFree {free} kB exceeds CmaTotal {total} kB on {node['kernel']}: "
         "RDMA registration is known to fail; boot with kho=off or the 6.17 kernel"
     ]
+
+
+def _others(node: Mapping[str, Any], rank: int) -> list[str]:
+    """Other work on the GPU: there may be memory for it now, and none when it grows."""
+    holders = node.get("gpu_holders") or []
+    return [f"warn {rank_name(rank)}: the GPU is also used by {', '.join(holders)}"] if holders else []
 
 
 def rank_runs(node: Mapping[str, Any]) -> bool:
