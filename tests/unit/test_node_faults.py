@@ -164,7 +164,7 @@ def test_l15_too_little_memory_is_told_with_who_holds_it() -> None:
 
 
 def test_l15_other_work_on_the_gpu_is_warned_of_while_there_is_memory_for_it() -> None:
-    other = {"gpu_holders": ['container "comfy" (GPU)', "ollama (pid 9)"]}
+    other: dict[str, Any] = {"gpu_holders": ['container "comfy" (GPU)', "ollama (pid 9)"]}
     assert warnings(node(**other), 1, SETTINGS) == [
         'warn worker: the GPU is also used by container "comfy" (GPU), ollama (pid 9)'
     ]
