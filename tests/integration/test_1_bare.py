@@ -106,6 +106,25 @@ def test_bad_settings_are_refused_at_once_and_together(
     assert differences(before, pair_state(lab)) == []
 
 
+def test_o11_two_major_versions_of_the_driver_are_refused(lab: Lab) -> None:
+    def driver(version: str) -> None:
+        change = f's/"driver_version": "[0-9.]*"/"driver_version": "{version}"/'
+        lab.root(lab.hosts[1], "sed", "-i", change, "/var/lib/lab-engine/.gpus.json")
+
+    before = pair_state(lab)
+    try:
+        driver("595.84")
+        refused = lab.play("site.yml").refused()
+        driver("580.178.04")
+        warned = lab.play("playbooks/preflight.yml").succeeded()
+    finally:
+        driver("580.95.05")
+
+    assert "NVIDIA driver differs: head 580.95.05, worker 595.84" in refused.output
+    assert differences(before, pair_state(lab)) == []
+    assert "warn driver differs: head 580.95.05, worker 580.178.04" in warned.output
+
+
 def test_l15_too_little_memory_is_refused_before_anything_changes(lab: Lab) -> None:
     before = pair_state(lab)
     lab.verb("memory", lab.hosts[1], "71")

@@ -177,10 +177,47 @@ def test_gpu_clocks_are_held_while_the_rank_runs_and_only_then(lab: Lab, converg
 
     lab.play("serve.yml", "-e", "gpu_clock_max=2200").succeeded()
     held = [lab.root(host, "cat", note) for host in lab.hosts]
+    warned = [text for text in state(lab)["warnings"] if "gpu_clock_max" in text]
     lab.play("serve.yml").succeeded()
 
     assert held == ["0,2200", "0,2200"]
+    assert warned == [], "the clock that is read back is below the limit"
     assert not any(lab.node(host).file(note).exists for host in lab.hosts)
+
+
+def test_l16_the_page_cache_is_dropped_before_a_start(lab: Lab, converged: Play) -> None:
+    order = "/proc/sys/vm/drop_caches"
+    for host in lab.hosts:
+        lab.root(host, "sh", "-c", f"echo 0 > {order}")
+
+    lab.play("serve.yml", "-e", "restart=true").succeeded()
+
+    assert [lab.root(host, "cat", order).strip() for host in lab.hosts] == ["3", "3"]
+
+
+def test_l15_a_start_without_a_playbook_waits_for_memory_and_names_who_has_it(
+    lab: Lab, converged: Play
+) -> None:
+    head, worker = lab.hosts
+    image = lab.inspect(worker)["Config"]["Image"]
+    who = 'in use by container "comfy" (GPU)'
+    lab.play("playbooks/stop.yml").succeeded()
+    rest = ("--entrypoint", "sleep", image, "infinity")
+    lab.root(worker, "docker", "run", "--detach", "--gpus", "all", "--name", "comfy", *rest)
+    lab.verb("memory", worker, "71")
+    try:
+        refused = lab.play("serve.yml").refused()
+        lab.root(head, "systemctl", "start", "--no-block", "twinserve")
+        wait_for(lambda: who in state(lab)["detail"])
+        started = lab.containers()[head]
+    finally:
+        lab.verb("memory", worker, "115")
+        lab.root(worker, "docker", "rm", "--force", "comfy")
+
+    assert f"{worker}: 71 GiB available, about 110 needed; {who}" in " ".join(refused.output.split())
+    assert started == ""
+    wait_for(lambda: state(lab)["state"] == "serving", 120)
+    lab.play("serve.yml").succeeded()
 
 
 def test_f22_ranks_that_go_over_tcp_are_not_served(lab: Lab, converged: Play) -> None:

@@ -150,6 +150,11 @@ def test_nvidia_smi_answers_as_a_station_with_two_gpus(loaded: Path) -> None:
     assert smi.main(["--query-compute-apps=gpu_uuid", "--format=csv,noheader"]) == ("GPU-6", 0)
     assert "GPU 00000009:06:00.0" in smi.main(["--lock-gpu-clocks", "0,2200"])[0]
     assert "83154MiB / 256703MiB" in smi.main([])[0]
+    clock = ["--query-gpu=clocks.sm", "--format=csv,noheader,nounits"]
+    assert smi.main(["-i", "GPU-6", *clock]) == ("2200", 0), "the limit holds while it works"
+    assert smi.main(["-i", "GPU-5", *clock]) == ("208", 0)
+    smi.main(["--reset-gpu-clocks"])
+    assert smi.main(clock) == ("208\n2411", 0)
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,8 @@ class FakeNode:
         monkeypatch.setenv("NODE", str(folder))
         monkeypatch.setattr(paths, "PLAN", folder / "rank.json")
         monkeypatch.setattr(paths, "LINK", folder / "run/link.json")
+        monkeypatch.setattr(paths, "VM", folder / "vm")
+        (folder / "vm").mkdir()
         addresses = {"enp1s0f1np1": ["198.51.100.1/24"]}
         readers = partial(sysfs.read_devices, folder / "root", addresses)
         monkeypatch.setattr(verbs, "read_devices", lambda _root=None: readers())

@@ -110,9 +110,11 @@ class FakeRank:
     memory_gib: float | None = None
     available_gib: float = 110.0
     expected: list[dict[str, Any]] = field(default_factory=list)
-    taken: list[str] = field(default_factory=list)
+    hindrances: list[str] = field(default_factory=list)
     pcie_error: str | None = None
     dark: list[str] = field(default_factory=list)
+    starved: str | None = None
+    warnings: list[str] = field(default_factory=list)
 
     def call(self, words: Sequence[str], stdin: str, timeout: float) -> str:
         """Answer a verb."""
@@ -155,7 +157,7 @@ class FakeRank:
             "plan": plan if self.plan is None else self.plan,
             "container": self.container,
             "link": self.links[-1] if self.links else None,
-            "taken": self.taken,
+            "hindrances": self.hindrances,
         }
 
     def _start(self, stdin: str) -> dict[str, Any]:
@@ -182,6 +184,8 @@ class FakeRank:
             "gpu_gib": self.gpu_gib,
             "memory_gib": self.memory_gib,
             "dark": self.dark,
+            "starved": self.starved,
+            "warnings": self.warnings,
             "log": self.log[-20:],
         }
 

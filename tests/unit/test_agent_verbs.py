@@ -134,7 +134,43 @@ def test_report_says_which_port_is_taken_unless_by_our_own_rank(
     node.plan(PORTS)
     node.answer("ss", FOREIGN)
     node.container(running)
-    assert verbs.report(node.folder / "root")["taken"] == taken
+    assert verbs.report(node.folder / "root")["hindrances"] == taken
+
+
+COMFY = [{"Id": "c9", "Name": "/comfy", "HostConfig": {"Runtime": "nvidia"}, "Config": {"Labels": None}}]
+
+
+@pytest.mark.parametrize(
+    ("needed", "running", "said"),
+    [
+        (114, None, []),  # a little less than was there at the deployment
+        (None, None, []),
+        (115, True, []),
+        (
+            115,
+            None,
+            [
+                '110 GiB available, about 115 needed; in use by container "comfy" (GPU); stop other work, '
+                "or set allow_low_memory: true"
+            ],
+        ),
+    ],
+)
+def test_l15_report_says_who_has_the_memory_that_a_start_needs(
+    node: FakeNode, needed: float | None, running: bool | None, said: list[str]
+) -> None:
+    node.plan({**PLAN, "needed_gib": needed})
+    node.container(running)
+    node.answer("docker_ps", "c9\n")
+    node.answer("docker_container_inspect_c9", json.dumps(COMFY))
+    assert verbs.report(node.folder / "root")["hindrances"] == said
+
+
+def test_l15_memory_is_told_although_nobody_can_say_who_has_it(node: FakeNode) -> None:
+    node.plan({**PLAN, "needed_gib": 115})
+    node.answer("nvidia-smi", "Driver/library version mismatch", 18)
+    (said,) = verbs.report(node.folder / "root")["hindrances"]
+    assert said.startswith("110 GiB available, about 115 needed; in use by somebody unknown (nvidia-smi ")
 
 
 def test_report_tells_what_the_rank_was_told(node: FakeNode) -> None:
@@ -185,6 +221,8 @@ def test_state_while_loading(node: FakeNode) -> None:
         "exit_code": None,
         "gpu_gib": 10.5,
         "memory_gib": None,
+        "starved": None,
+        "warnings": [],
         "dark": [],
         "log": ["[tensorfold] loading x", "[tensorfold] admission"],
         "log_line": "[tensorfold] admission",

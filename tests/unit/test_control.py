@@ -20,6 +20,10 @@ def test_plain_verbs(verb: str) -> None:
     assert agent_argv(verb) == [*AGENT, verb]
 
 
+def test_a_rank_that_loads_is_watched_more_closely() -> None:
+    assert agent_argv("state loading") == [*AGENT, "state", "loading"]
+
+
 def test_logs_takes_a_number() -> None:
     assert agent_argv("logs 25") == [*AGENT, "logs", "25"]
 
@@ -33,6 +37,9 @@ def test_logs_takes_a_number() -> None:
         "State",
         " state",
         "state ",
+        "state serving",
+        "state loading ",
+        "start loading",
         "state\n",
         "state; id",
         "start --force",

@@ -155,13 +155,21 @@ def test_f21_more_contiguous_memory_free_than_there_is(
 
 
 def test_l15_too_little_memory_is_told_with_who_holds_it() -> None:
-    holding = {"names": ["NVIDIA GB10"], "processes": {"4711": 40.0, "12": None}}
-    assert found(memory={"available_gib": 71.2}, gpu=holding) == [
-        "worker: 71 GiB available, about 110 needed; GPU processes: 12, 4711; stop other work, "
+    assert found(memory={"available_gib": 71.2}, gpu_holders=['container "comfy" (GPU)']) == [
+        'worker: 71 GiB available, about 110 needed; in use by container "comfy" (GPU); stop other work, '
         "or set allow_low_memory: true"
     ]
     assert found({"allow_low_memory": True}, memory={"available_gib": 71.2}) == []
     assert found(memory={"available_gib": 110.0}) == []
+
+
+def test_l15_other_work_on_the_gpu_is_warned_of_while_there_is_memory_for_it() -> None:
+    other: dict[str, Any] = {"gpu_holders": ['container "comfy" (GPU)', "ollama (pid 9)"]}
+    assert warnings(node(**other), 1, SETTINGS) == [
+        'warn worker: the GPU is also used by container "comfy" (GPU), ollama (pid 9)'
+    ]
+    assert found(**other) == []
+    assert warnings(node(gpu_holders=[]), 1, SETTINGS) == []
 
 
 @pytest.mark.parametrize("state", ["active", "activating"])

@@ -33,11 +33,13 @@ def node(
     kept: str = "id",
     kept_runtime: str = "r2",
     kept_pair: str = "pair",
+    kernel: str = "6.17",
 ) -> dict[str, Any]:
     """A head; by default it serves the configuration `new` and has both files."""
     files = {one["path"]: fingerprint(one["content"], one["mode"]) for one in WANTED}
     reload = {"NeedDaemonReload": "yes" if stale else "no"}
     return {
+        "kernel": kernel,
         "files": {path: known for path, known in files.items() if path not in lacking},
         "services": {
             "twinserve.service": {"ActiveState": supervisor, "UnitFileState": enabled, **reload},
@@ -51,6 +53,7 @@ def node(
             {
                 "id": kept,
                 "runtime": kept_runtime,
+                "machine": {"kernel": "6.17", "driver": ""},
                 "files": files | {PAIR["path"]: fingerprint(kept_pair, PAIR["mode"])},
             }
         ]
@@ -60,7 +63,7 @@ def node(
 
 
 NOTHING: dict[str, Any] = {"write": []} | dict.fromkeys(
-    ("needed", "runtime", "stop", "reload", "units_wait", "start", "refresh", "keep"), False
+    ("needed", "runtime", "stop", "reload", "units_wait", "start", "refresh", "remember", "keep"), False
 )
 IDLE = {"rank": "inactive", "supervisor": "inactive", "enabled": "disabled", "state": None}
 BARE = {**IDLE, "lacking": (PLAN["path"], UNIT["path"], PAIR["path"]), "runtime": None}
@@ -95,6 +98,7 @@ BARE = {**IDLE, "lacking": (PLAN["path"], UNIT["path"], PAIR["path"]), "runtime"
         ({"kept": "another"}, False, {"keep": True}),
         ({"kept_runtime": "r1"}, False, {"keep": True}),
         ({"kept_pair": "older"}, False, {"keep": True}),
+        ({"kernel": "7.0"}, False, {"remember": True}),  # O-11
     ],
 )
 def test_what_happens(changes: dict[str, Any], restart: bool, does: dict[str, Any]) -> None:

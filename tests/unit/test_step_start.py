@@ -370,12 +370,12 @@ def test_f05_no_shared_subnet_is_waited_for() -> None:
 
 def test_a_port_that_another_server_has_is_waited_for_and_said() -> None:
     world = World()
-    world.ranks[0].taken = ["port 8888 is taken by llama-server (pid 4711)"]
+    world.ranks[0].hindrances = ["port 8888 is taken by llama-server (pid 4711)"]
     document = world.run(70)
     assert document["state"] == "down"
     assert document["detail"] == "waiting: head spark-a: port 8888 is taken by llama-server (pid 4711)"
     assert [calls.count("start") for calls in world.calls] == [0, 0]
-    world.ranks[0].taken = []
+    world.ranks[0].hindrances = []
     assert world.until("serving")["restarts"] == []
 
 

@@ -1,12 +1,14 @@
 """The small language in which engine data says when something holds: `{setting: wanted}`, all of them.
 
 Wanted is a value, a list of values, or operators: `above`, `below` (a number, another setting, `setting + 30`
-or `default`), `not` (a value, a list or `default`), `given` (the user set it), `set` (it has a value). What
-is not known, because what the user gave could not be read, makes its condition false.
+or `default`), `matches` (a pattern for a whole text), `not` (a value, a list or `default`), `given` (the user
+set it), `set` (it has a value). What is not known, because what the user gave could not be read, makes its
+condition false.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,6 +72,8 @@ def _operator(name: str, operator: str, operand: Any, facts: Facts) -> bool:
         return (name in facts.given) is bool(operand)
     if operator == "set":
         return is_set(value) is bool(operand)
+    if operator == "matches":
+        return isinstance(value, str) and re.fullmatch(operand, value) is not None
     other = _operand(name, operand, facts)
     if operator == "not":
         return not _equal(value, other)

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 REFUSED = 126
 _AGENT = "/usr/local/sbin/twinserve-rank"
-_ALLOWED = re.compile(r"report|start|stop|kill|state|reach|logs [0-9]{1,5}", re.ASCII)
+_ALLOWED = re.compile(r"report|start|stop|kill|state(?: loading)?|reach|logs [0-9]{1,5}", re.ASCII)
 
 
 def agent_argv(command: str) -> list[str] | None:
@@ -28,7 +28,8 @@ def main(environ: Mapping[str, str]) -> NoReturn:
     argv = agent_argv(environ.get("SSH_ORIGINAL_COMMAND", ""))
     if argv is None:
         print(
-            "twinserve-control: only report, start, stop, kill, state, reach and logs N are allowed",
+            "twinserve-control: only report, start, stop, kill, state, state loading, reach and logs N "
+            "are allowed",
             file=sys.stderr,
         )
         sys.exit(REFUSED)

@@ -33,10 +33,15 @@ def find_error(log: str) -> str | None:
 def read_error() -> str | None:
     """Look for it in this boot's kernel log; a log that cannot be read tells nothing."""
     try:
-        log = run(["journalctl", "-k", "-b", "-q", "-o", "cat", "--no-pager", "-n", str(_LINES)], timeout=20)
+        return find_error(kernel_log())
     except CommandError:
         return None
-    return find_error(log)
+
+
+def kernel_log(*options: str) -> str:
+    """The last lines of this boot's kernel log, perhaps only those that `options` of journalctl choose."""
+    argv = ["journalctl", "-k", "-b", "-q", "-o", "cat", "--no-pager", "-n", str(_LINES), *options]
+    return run(argv, timeout=20)
 
 
 def lost_ports(root: Path = Path("/")) -> list[str]:

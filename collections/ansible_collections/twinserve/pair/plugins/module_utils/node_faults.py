@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import gpu_choice, lost_device, model_need, shared_weights
+from . import displays, gpu_choice, lost_device, low_memory, model_need, shared_weights
 from .listeners import Listener, taken
 from .rails import rank_name
 from .render import listening_ports
@@ -38,6 +38,7 @@ def faults(
         gpu_choice.choose(node, settings, release).fault,
         _host_key(node),
         *lost_device.faults(node),
+        *displays.faults(node, settings),
         *_shared(node, settings, rank),
         _owner(node),
         *_disk(node, settings, release, lists or {}, image or {"gib": 0.0, "why": ""}),
@@ -52,7 +53,11 @@ def warnings(node: Mapping[str, Any], rank: int, settings: Mapping[str, Any]) ->
     """What does not keep a node from being a rank, and is known to end badly."""
     shared = rank == 0 and settings.get("worker_weights") == "nfs"
     exports = shared_weights.wider(node) if shared else []
-    return [*_handover(node, rank), *(f"warn {rank_name(rank)}: {one}" for one in exports)]
+    return [
+        *_handover(node, rank),
+        *_others(node, rank),
+        *(f"warn {rank_name(rank)}: {one}" for one in exports),
+    ]
 
 
 def _handover(node: Mapping[str, Any], rank: int) -> list[str]:
@@ -65,6 +70,12 @@ def _handover(node: Mapping[str, Any], rank: int) -> list[str]:
         f"warn {rank_name(rank)}: CmaFree {free} kB exceeds CmaTotal {total} kB on {node['kernel']}: "
         "RDMA registration is known to fail; boot with kho=off or the 6.17 kernel"
     ]
+
+
+def _others(node: Mapping[str, Any], rank: int) -> list[str]:
+    """Other work on the GPU: there may be memory for it now, and none when it grows."""
+    holders = node.get("gpu_holders") or []
+    return [f"warn {rank_name(rank)}: the GPU is also used by {', '.join(holders)}"] if holders else []
 
 
 def rank_runs(node: Mapping[str, Any]) -> bool:
@@ -132,14 +143,11 @@ def _gpu(node: Mapping[str, Any]) -> str | None:
 
 
 def _memory(node: Mapping[str, Any], settings: Mapping[str, Any], release: Mapping[str, Any]) -> str | None:
-    needed = (release.get("memory") or {}).get("available_gib")
     memory = node.get("memory")
-    if not needed or not memory or settings["allow_low_memory"] or memory["available_gib"] >= needed:
+    if not memory:
         return None
-    holders = (node.get("gpu") or {}).get("processes") or {}
-    used = f"; GPU processes: {', '.join(sorted(holders))}" if holders else ""
-    return (f"{memory['available_gib']:.0f} GiB available, about {needed} needed{used}; stop other work, "
-            "or set allow_low_memory: true")  # fmt: skip
+    needed = low_memory.needed_gib(settings, release)
+    return low_memory.shortage(memory["available_gib"], needed, node.get("gpu_holders") or [])
 
 
 def _shared(node: Mapping[str, Any], settings: Mapping[str, Any], rank: int) -> list[str]:

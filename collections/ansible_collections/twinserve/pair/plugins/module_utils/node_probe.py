@@ -15,7 +15,9 @@ from typing import Any
 
 from . import (
     authorized_file,
+    displays,
     good,
+    gpu_holders,
     gpus,
     hf_cache,
     host_names,
@@ -65,6 +67,8 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
         "nfs": nfs_probe.read_nfs,
         "images": lambda: _images(wanted.images or _planned_image()),
         "gpu": lambda: asdict(gpus.read_gpus()),
+        "containers": gpu_holders.read_containers,
+        "displays": displays.read_outputs,
         "files": managed_files.read_fingerprints,
         "services": services.read_services,
         "listeners": lambda: [asdict(one) for one in listeners.read_listeners()],
@@ -82,6 +86,8 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
         except (CommandError, OSError, ValueError, KeyError) as error:
             found[name], errors[name] = None, str(error)
     found["image"] = next(iter(found["images"] or []), None)
+    processes = (found["gpu"] or {}).get("processes") or {}
+    found["gpu_holders"] = gpu_holders.holders(processes, found.pop("containers") or [])
     found["disk"] = _disk(found, wanted)
     found["errors"] = errors
     return found

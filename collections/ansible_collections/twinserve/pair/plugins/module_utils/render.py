@@ -14,6 +14,7 @@ from typing import Any
 from . import image_source
 from .conditions import Facts, choose, holds
 from .container_limits import completed
+from .low_memory import needed_gib
 from .settings_spec import value_text
 
 SCHEMA = 1
@@ -100,11 +101,20 @@ def _rank_plan(
         "link_env": dict(release["link_env"]),
         "link": {name: settings[name] for name in _LINK if settings.get(name)},
         "ports": listening_ports(rank, settings),
+        "clock": _clock(settings),
+        "load_guard": settings["load_guard"],
+        "needed_gib": needed_gib(settings, release),
         "expected_link": list(node.get("expected_link") or []),
         "dropped_rails": list(node.get("dropped_rails") or []),
     }
     plan["digest"] = digest({key: plan[key] for key in DIGESTED})
     return plan
+
+
+def _clock(settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the agent reads back of the limit that `before` sets."""
+    limit = settings["gpu_clock_max"]
+    return {"max": limit, "gpu": settings["gpu_uuid"]} if limit else None
 
 
 def _mounts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .machines import is_remembered
 from .managed_files import ETC, UNITS, differing, text_hash
 from .node_faults import rank_runs
 from .services import node_runs
@@ -29,7 +30,7 @@ def plan(
 
     Units are not touched under a running rank: the daemon-reload they need takes the GPU from its container.
     They wait (`units_wait`) for the next restart of the pair. `keep`: this configuration, whose id is
-    `good_id`, is not yet the last good one here.
+    `good_id`, is not yet the last good one here. `remember`: it was not yet proved on this kernel and driver.
     """
     files = differing(wanted, node.get("files") or {})
     supervised = _supervised(head)
@@ -50,6 +51,7 @@ def plan(
         "reload": (bool(units) or stale) and not held,
         "units_wait": bool(units) and held,
         "start": start,
+        "remember": not is_remembered(node),
         "keep": not _is_kept(node, wanted, runtime, good_id),
         "refresh": supervised and not start and _is_behind(head, wanted, runtime),
     }

@@ -38,6 +38,7 @@ class Setting:
     choices: tuple[Any, ...] = ()
     min: float | None = None
     max: float | None = None
+    multiple_of: int | None = None
     pattern: str | None = None
     pattern_says: str | None = None
     pattern_fails: str | None = None  # said behind the setting's name instead of the usual message
@@ -154,6 +155,9 @@ def _number(setting: Setting, value: Any) -> float | int:
     number: float | int = float(text) if "." in text else int(text)
     if setting.min is not None and number < setting.min or setting.max is not None and number > setting.max:
         raise NotTaken
+    if setting.multiple_of and number % setting.multiple_of:
+        limit = "" if setting.max is None else f" up to {number_text(setting.max)}"
+        raise NotTaken(f"{setting.name} must be a multiple of {setting.multiple_of}{limit}")
     return int(number) if number == int(number) else number
 
 

@@ -13,7 +13,7 @@ from ..shell import CommandError
 from . import verbs
 from .errors import AgentError
 
-USAGE = "usage: twinserve-rank report|start|stop|kill|state|reach|logs N"
+USAGE = "usage: twinserve-rank report|start|stop|kill|state [loading]|reach|logs N"
 
 
 def answer(argv: Sequence[str], stdin: str) -> Any:
@@ -32,6 +32,8 @@ def answer(argv: Sequence[str], stdin: str) -> Any:
             return verbs.kill()
         case ["state"]:
             return verbs.state()
+        case ["state", "loading"]:
+            return verbs.state(loading=True)
         case ["logs", count] if count.isdecimal():
             return verbs.logs(int(count))
         case ["reach"]:

@@ -11,3 +11,4 @@ UNIT = "twinserve-rank.service"
 
 # The runtime is unpacked to .../<version>/twinserve/, so the folder says which one this is.
 VERSION = Path(__file__).resolve().parents[2].name
+VM = Path("/proc/sys/vm")

@@ -11,16 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from .. import lost_device
+from .. import gpu_holders, lost_device, low_memory
 from ..docker_argv import LinkError, docker_argv
 from ..kernel_files import read_attr
 from ..listeners import read_listeners, taken
-from ..meminfo import read_memory
+from ..meminfo import Memory, read_memory
 from ..reach import Target, reach
 from ..shell import CommandError
 from ..shell import run as program
 from ..sysfs import read_devices
-from . import cgroup, container, gpu, kept_logs, paths, unit, weights
+from . import caches, cgroup, clocks, container, gpu, kept_logs, paths, unit, weights
 from .check import dark_ports, rail_problems
 from .errors import AgentError
 from .plan import parse_link, read_link, read_plan, write_atomically
@@ -30,6 +30,8 @@ _CONTAINER_UP = 120.0
 _POLL = 0.1
 # The setting's own default: the plan of a release before it does not say.
 _LOG_KEEP = 10
+# GiB: a pair that was deployed with just enough comes back although other programs have grown a little since.
+_SLACK = 4.0
 
 
 def report(root: Path = Path("/")) -> dict[str, Any]:
@@ -40,6 +42,7 @@ def report(root: Path = Path("/")) -> dict[str, Any]:
         plan = None
     found = container.inspect(plan["container"]) if plan else None
     devices = read_devices(root)
+    memory = read_memory(root)
     gone = lost_device.gone((plan or {}).get("expected_link") or [], [device.hca for device in devices])
     return {
         "version": paths.VERSION,
@@ -47,12 +50,12 @@ def report(root: Path = Path("/")) -> dict[str, Any]:
         "boot_id": read_attr(root / "proc/sys/kernel/random/boot_id"),
         "devices": [device.as_dict() for device in devices],
         "pcie_error": lost_device.read_error() if gone else None,
-        "memory": read_memory(root).as_dict(),
+        "memory": memory.as_dict(),
         "plan": plan and {name: plan.get(name) for name in ("digest", "image", "container", "expected_link")},
         "container": found,
         "link": _link(),
-        # A rank of ours takes its ports rightly.
-        "taken": _taken(plan) if plan and not found else [],
+        # A rank of ours has its ports and its memory rightly.
+        "hindrances": [*_taken(plan), *_short(plan, memory)] if plan and not found else [],
     }
 
 
@@ -91,11 +94,17 @@ def kill() -> dict[str, Any]:
     return stop()
 
 
-def state(root: Path = Path("/")) -> dict[str, Any]:
-    """Return what the supervisor polls. Docker's silence is an error only while the unit claims to run."""
+def state(root: Path = Path("/"), loading: bool = False) -> dict[str, Any]:
+    """Return what the supervisor polls. Docker's silence is an error only while the unit claims to run.
+
+    `loading`: weights are on their way into memory, which is then guarded, if that is wanted, and watched.
+    """
     plan = read_plan()
-    with ThreadPoolExecutor(max_workers=3) as pool:
+    if loading and plan.get("load_guard"):
+        caches.relieve(read_memory(root))
+    with ThreadPoolExecutor(max_workers=4) as pool:
         used = pool.submit(gpu.used_gib)
+        read = pool.submit(clocks.problems, plan.get("clock"))
         inspected = pool.submit(container.inspect, plan["container"])
         shown = unit.show()
         log = unit.journal(20, shown.invocation)
@@ -113,6 +122,8 @@ def state(root: Path = Path("/")) -> dict[str, Any]:
         "exit_code": shown.exit_code,
         "gpu_gib": gpu_gib,
         "memory_gib": cgroup.used_gib(found["pid"]) if found and gpu_gib is None else None,
+        "starved": caches.starved(paths.LINK.stat().st_mtime) if loading and _link() else None,
+        "warnings": read.result() if shown.active == "active" else [],
         "dark": dark_ports((_link() or {"rails": []})["rails"], root),
         "log": lines,
         # For a supervisor of the release before, which asks this agent while the pair is being upgraded.
@@ -140,6 +151,7 @@ def run() -> None:
         argv = docker_argv(plan, link)
     except LinkError as error:
         raise AgentError(str(error)) from error
+    caches.drop()
     for command in plan.get("before", []):
         program(command)
     os.execvp(argv[0], argv)
@@ -178,6 +190,18 @@ def _link() -> dict[str, Any] | None:
 
 def _taken(plan: Mapping[str, Any]) -> list[str]:
     return taken(plan.get("ports") or [], read_listeners())
+
+
+def _short(plan: Mapping[str, Any], memory: Memory) -> list[str]:
+    """Say that there is too little memory to start, and who has it."""
+    needed = plan.get("needed_gib")
+    if needed is None or memory.available_gib >= needed - _SLACK:
+        return []
+    try:
+        holders = gpu_holders.read_holders()
+    except CommandError as error:
+        holders = [f"somebody unknown ({error})"]
+    return [str(low_memory.shortage(memory.available_gib, needed, holders))]
 
 
 def _wait_for_docker() -> None:

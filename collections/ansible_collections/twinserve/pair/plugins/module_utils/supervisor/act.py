@@ -19,7 +19,9 @@ _QUICK, _SLOW, _START = 12.0, 40.0, 330.0
 _STOP_EXTRA = 240.0
 _REPORT_FIELDS = frozenset({"version", "devices", "memory", "plan", "container", "pcie_error"})
 _CONTAINER_FIELDS = frozenset({"id"})
-_RANK_FIELDS = frozenset({"unit", "container", "exit_code", "gpu_gib", "memory_gib", "dark", "log"})
+_RANK_FIELDS = frozenset(
+    {"unit", "container", "exit_code", "gpu_gib", "memory_gib", "dark", "log", "starved", "warnings"}
+)
 
 
 class Doer:
@@ -66,8 +68,9 @@ def _on_node(node: Node, action: RankAction, stop_timeout: float) -> Any:
     match action:
         case Report():
             return _object(node.call(["report"], "", _SLOW), _REPORT_FIELDS)
-        case Probe():
-            return _object(node.call(["state"], "", _QUICK), _RANK_FIELDS)
+        case Probe(loading=loading):
+            words = ["state", "loading"] if loading else ["state"]
+            return _object(node.call(words, "", _QUICK), _RANK_FIELDS)
         case Reach(targets=targets):
             return json.loads(node.call(["reach"], json.dumps([asdict(one) for one in targets]), _SLOW))
         case Start(link=link):

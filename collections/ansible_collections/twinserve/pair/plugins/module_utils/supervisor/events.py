@@ -29,7 +29,9 @@ class Report(RankAction):
 
 @dataclass(frozen=True)
 class Probe(RankAction):
-    """Ask a rank how it is."""
+    """Ask a rank how it is; while it is `loading`, its node also looks after the memory."""
+
+    loading: bool = False
 
 
 @dataclass(frozen=True)

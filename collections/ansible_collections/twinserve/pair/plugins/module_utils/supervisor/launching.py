@@ -54,6 +54,8 @@ def launch(state: State, now: float) -> Moved:
 
 def load(state: State, now: float) -> Moved:
     """Wait for the server, with both eyes on the ranks. The limit counts from the last sign of progress."""
+    if starved := _starved(state):
+        return refuse(state, starved, now, kill=True)
     if dead := _dead(state):
         return fail(state, f"{dead[1]} before the server was ready", now, True, dead[0])
     if state.api.model and state.adopted:
@@ -118,10 +120,24 @@ def _dead(state: State) -> tuple[int, str] | None:
     return None
 
 
+def _starved(state: State) -> str | None:
+    """Say on which node the driver got no memory: what comes next is a node that answers nobody.
+
+    Ranks that were found running may have served since.
+    """
+    for view in state.ranks if not state.found else ():
+        if view.starved:
+            return (
+                f"{title(state, view.rank)}: the NVIDIA driver ran out of memory while loading "
+                f"({view.starved}); stop other work there, or set load_guard: true"
+            )
+    return None
+
+
 def _probe_all(state: State, now: float, every: float) -> Moved:
     asked: list[Action] = []
     for view in state.ranks:
-        state, more = ask(state, Probe(state.epoch, view.rank), now, every)
+        state, more = ask(state, Probe(state.epoch, view.rank, loading=True), now, every)
         asked += more
     return state, tuple(asked)
 

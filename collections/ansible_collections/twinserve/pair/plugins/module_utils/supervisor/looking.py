@@ -50,12 +50,12 @@ def _decide(state: State, now: float) -> Moved:
     if refusal := _refusal(state, reports):
         changes: dict[str, Any] = {"reason": refusal, "last_error": refusal, "blocked": None}
         return enter(state, Phase.DOWN, now, **changes), (Say(state.epoch, f"down: {refusal}"),)
-    taken = [
+    hindrances = [
         f"{rank_name(rank)} {state.ranks[rank].name}: {text}"
         for rank, report in sorted(reports.items())
-        for text in report.get("taken", [])
+        for text in report.get("hindrances", [])
     ]
-    return wait(state, "; ".join(taken), now) if taken else find_link(state, now)
+    return wait(state, "; ".join(hindrances), now) if hindrances else find_link(state, now)
 
 
 def _adopt(state: State, running: str, now: float) -> Moved:

@@ -90,6 +90,8 @@ def _probe(state: State, view: RankView, done: Done, now: float) -> State:
         memory_gib=seen["memory_gib"],
         log_line=seen["log"][-1] if seen["log"] else None,
         dark=tuple(seen["dark"]),
+        starved=seen["starved"],
+        warnings=tuple(seen["warnings"]),
         seen_at=now,
         strays=view.strays + 1 if seen["unit"] == "active" and not container.get("running") else 0,
         misses=0,

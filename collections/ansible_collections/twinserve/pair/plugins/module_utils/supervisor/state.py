@@ -61,6 +61,9 @@ class RankView:
     seen_at: float | None = None
     # Ports of its rails without a live other end.
     dark: tuple[str, ...] = ()
+    # The kernel's line about a driver that got no memory for this start, and what else its node has to say.
+    starved: str | None = None
+    warnings: tuple[str, ...] = ()
     # Looks in a row that found the unit active without its container, and looks that failed.
     strays: int = 0
     misses: int = 0

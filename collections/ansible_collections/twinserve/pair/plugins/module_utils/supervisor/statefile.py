@@ -10,7 +10,7 @@ from typing import Any
 
 from ..agent.plan import write_atomically
 from ..link import Endpoint, Link, Rail, Unused
-from .state import Phase, RankView, State
+from .state import Phase, RankView, State, title
 from .words import detail, shown
 
 _SCHEMA = 1
@@ -63,6 +63,7 @@ def document(state: State, now: float) -> dict[str, Any]:
             *filter(None, [state.returned]),
             *state.notes,
             *state.attempt.notes,
+            *(f"{title(state, view.rank)}: {text}" for view in state.ranks for text in view.warnings),
         ],
         "progress": _progress(state, now),
     }
