@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.twinserve.pair.plugins.module_utils import pair_report, status_text
+from ansible_collections.twinserve.pair.plugins.module_utils import logs_text, pair_report, status_text
 from ansible_collections.twinserve.pair.plugins.module_utils.pair_finding import NoPair, find_pair
 
 
@@ -52,6 +52,7 @@ class FilterModule:
             "pair_reports": pair_reports,
             "report_of": report_of,
             "tells": tells,
+            "logs_screen": logs_text.screen,
             "status_screen": status_text.screen,
             "status_overview": status_text.overview,
         }

@@ -1,0 +1,51 @@
+"""The commands that look: logs.yml and doctor.yml, on a pair that serves."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+from hosts_state import differences, pair_state
+from lab_pair import Lab, Play
+
+TOKEN = "hf_" + "aBcD1234" * 4
+
+
+def archived(path: Path) -> dict[str, bytes]:
+    """Files of an archive, by their path below the host's folder."""
+    with tarfile.open(path) as archive:
+        files = {member.name: archive.extractfile(member) for member in archive.getmembers()}
+        return {name.partition("/")[2]: file.read() for name, file in files.items() if file}
+
+
+def test_o08_the_logs_of_both_ranks_come_to_the_controller_without_secrets(
+    lab: Lab, converged: Play, tmp_path: Path
+) -> None:
+    before, cache = pair_state(lab), "/run/twinserve/jobs/twinserve-job-said.log"
+    for host in lab.hosts:
+        lab.root(host, "sh", "-c", f"mkdir -p /run/twinserve/jobs && echo HF_TOKEN={TOKEN} >{cache}")
+    try:
+        run = lab.play(
+            "playbooks/logs.yml", "-e", f"logs_to={tmp_path}", "-e", f"hf_token={TOKEN}"
+        ).succeeded()
+    finally:
+        for host in lab.hosts:
+            lab.root(host, "rm", cache)
+
+    for rank, host in enumerate(lab.hosts):
+        found = archived(tmp_path / f"{host}.tar.gz")
+        assert b"[tensorfold]" in found["rank.log"]
+        assert b'"digest"' in found["state/rank.json"]
+        assert b"[removed]" in found["jobs/twinserve-job-said.log"]
+        assert not [name for name, content in found.items() if TOKEN.encode() in content]
+        assert f"rank {rank} | " in run.output
+        assert lab.root(host, "sh", "-c", "ls -d /var/tmp/twinserve-diagnosis-* 2>/dev/null; true") == ""
+    assert b"serving" in archived(tmp_path / f"{lab.hosts[0]}.tar.gz")["supervisor.log"]
+    assert differences(before, pair_state(lab)) == []
+
+
+def test_a_dry_run_of_the_logs_brings_nothing(lab: Lab, converged: Play, tmp_path: Path) -> None:
+    run = lab.play("playbooks/logs.yml", "--check", "-e", f"logs_to={tmp_path / 'logs'}").succeeded()
+
+    assert "would gather" in run.output
+    assert not (tmp_path / "logs").exists()
