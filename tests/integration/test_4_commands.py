@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hosts_state import differences, pair_state
 from lab_pair import Lab, Play
+from link_setups import said
 
 TOKEN = "hf_" + "aBcD1234" * 4
 
@@ -49,3 +50,33 @@ def test_a_dry_run_of_the_logs_brings_nothing(lab: Lab, converged: Play, tmp_pat
 
     assert "would gather" in run.output
     assert not (tmp_path / "logs").exists()
+
+
+def test_the_doctor_finds_nothing_to_mend_on_a_pair_that_serves(lab: Lab, converged: Play) -> None:
+    before = pair_state(lab)
+
+    run = lab.play("playbooks/doctor.yml").succeeded()
+
+    assert (run.changed, "to be mended" in run.output) == (0, False)
+    assert differences(before, pair_state(lab)) == []
+
+
+def test_the_doctor_goes_on_over_settings_that_are_refused(lab: Lab, converged: Play) -> None:
+    run = lab.play("playbooks/doctor.yml", "-e", "parallel=99").refused()
+
+    assert "to be mended" in run.output
+    assert "parallel" in run.output
+    assert "healthy" in run.output
+
+
+def test_o08_the_doctor_finds_a_known_failure_of_rank_1_with_its_cure(lab: Lab, converged: Play) -> None:
+    worker, log = lab.hosts[1], "/var/log/twinserve/20260101-000000-rank1.log.gz"
+    line = "2026-01-01T00:00:00+00:00 x[1]: NCCL error 2: unhandled system error"
+    lab.root(worker, "sh", "-c", f"mkdir -p /var/log/twinserve && echo '{line}' | gzip >{log}")
+    try:
+        run = lab.play("playbooks/doctor.yml", "--check").succeeded()
+    finally:
+        lab.root(worker, "rm", log)
+
+    assert f"{worker}: {line}" in said(run.output)
+    assert "set split: false" in said(run.output)

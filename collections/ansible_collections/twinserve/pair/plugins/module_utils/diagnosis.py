@@ -27,8 +27,10 @@ TAIL = 25
 # Of one file, so that a server's log of months does not fill the controller.
 _LARGEST = 50_000_000
 _SLOW = 60.0
+# Why a part cannot be read; a torn archive is a ValueError, an OSError or an EOFError.
+UNREADABLE = (CommandError, OSError, ValueError, EOFError)
+_KERNEL = ("journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-iso", "-n", "5000")
 _COMMANDS: Mapping[str, tuple[str, ...]] = {
-    "system/kernel.log": ("journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-iso", "-n", "5000"),
     "system/uname.txt": ("uname", "-a"),
     "system/disks.txt": ("df", "-h"),
     "system/memory.txt": ("cat", "/proc/meminfo"),
@@ -53,13 +55,14 @@ class Part:
 def parts(facts: Callable[[], Mapping[str, Any]]) -> list[Part]:
     """What there is on this node now; `facts` looks at it as the playbooks do."""
     return [
-        Part("rank.log", _program(journal_argv(LINES, output="short-iso"))),
+        Part("rank.log", _program([*journal_argv(LINES, output="short-iso-precise"), "--no-hostname"])),
         Part("supervisor.log", _program(_supervisor_argv())),
         *(Part(f"starts/{path.name}", _unpacked(path), packed=True) for path in kept()),
         *(Part(f"state/{path.name}", path.read_text) for path in _documents()),
         *(Part(f"jobs/{path.name}", path.read_text) for path in sorted((RUN / "jobs").glob("*.log"))),
         Part("state/facts.json", lambda: json.dumps(facts(), indent=1, sort_keys=True, default=str)),
-        *(Part(name, _program(argv)) for name, argv in _COMMANDS.items()),
+        Part("system/kernel.log", _program(_KERNEL)),
+        *(Part(name, _answer(argv)) for name, argv in _COMMANDS.items()),
     ]
 
 
@@ -98,11 +101,15 @@ def write(path: Path, folder: str, found: Iterable[Part], secrets: Iterable[str]
 def _read(read: Callable[[], str]) -> str:
     try:
         return read()
-    except (CommandError, OSError, ValueError, EOFError) as error:
+    except UNREADABLE as error:
         return f"cannot be read: {error}\n"
 
 
 def _program(argv: Iterable[str]) -> Callable[[], str]:
+    return lambda: run(list(argv), timeout=_SLOW)
+
+
+def _answer(argv: Iterable[str]) -> Callable[[], str]:
     return lambda: _printed(list(argv))
 
 
