@@ -12,8 +12,10 @@ from link_setups import said
 TOKEN = "hf_" + "aBcD1234" * 4
 
 
-def archived(path: Path) -> dict[str, bytes]:
-    """Files of an archive, by their path below the host's folder."""
+def archived(folder: Path, host: str) -> dict[str, bytes]:
+    """Files of a host's archive, by their path below the host's folder."""
+    (path,) = folder.glob(f"*/{host}.tar.gz")
+    assert path.parent.stat().st_mode & 0o777 == 0o700
     with tarfile.open(path) as archive:
         files = {member.name: archive.extractfile(member) for member in archive.getmembers()}
         return {name.partition("/")[2]: file.read() for name, file in files.items() if file}
@@ -34,14 +36,14 @@ def test_o08_the_logs_of_both_ranks_come_to_the_controller_without_secrets(
             lab.root(host, "rm", cache)
 
     for rank, host in enumerate(lab.hosts):
-        found = archived(tmp_path / f"{host}.tar.gz")
+        found = archived(tmp_path, host)
         assert b"[tensorfold]" in found["rank.log"]
         assert b'"digest"' in found["state/rank.json"]
         assert b"[removed]" in found["jobs/twinserve-job-said.log"]
         assert not [name for name, content in found.items() if TOKEN.encode() in content]
         assert f"rank {rank} | " in run.output
         assert lab.root(host, "sh", "-c", "ls -d /var/tmp/twinserve-diagnosis-* 2>/dev/null; true") == ""
-    assert b"serving" in archived(tmp_path / f"{lab.hosts[0]}.tar.gz")["supervisor.log"]
+    assert b"serving" in archived(tmp_path, lab.hosts[0])["supervisor.log"]
     assert differences(before, pair_state(lab)) == []
 
 

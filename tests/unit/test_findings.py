@@ -56,19 +56,26 @@ def test_what_has_to_be_mended_comes_first() -> None:
         "  - spark-b: no GPU: nvidia-smi lists no GPU",
         "  to be looked at:",
         "  - spark-b: warn worker: CmaFree",
-        "  - spark-b: spark-b needs: image up to 38 GB",
+        "  - spark-b: needs: image up to 38 GB",
         "  known failures in the logs:",
         "  - spark-b: NCCL error 2 (3 times, last in rank.log): set split: false",
     ]
 
 
 def test_settings_that_are_refused_and_a_node_that_is_off_are_findings() -> None:
-    refused = host("spark-a", SERVING, __operate_refused="parallel is 1 to 4, not 9")
-    found, text = examined(refused, host("spark-b", None))
-    assert [(one["kind"], one["where"]) for one in found] == [
-        ("fault", "spark-b"), ("fault", "spark-a"), ("warning", "")
-    ]  # fmt: skip
-    assert "parallel is 1 to 4, not 9" in text
+    said = "settings are refused (pair1):\n- parallel is 9\n- kv is fp4"
+    other = host("spark-b", None, __operate_refused="spark-a says what is wrong with the settings of pair1")
+    _, text = examined(host("spark-a", SERVING, __operate_refused=said), other)
+    assert text.splitlines() == [
+        "pair1: degraded",
+        "  to be mended:",
+        "  - spark-b: is unreachable from here: the checks of the nodes are left out",
+        "  - spark-a: settings: parallel is 9",
+        "  - spark-a: settings: kv is fp4",
+        "  to be looked at:",
+        "  - degraded: spark-b is unreachable from here",
+        "  - without settings the checks of the nodes are left out",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import gzip
 import io
 import json
 import tarfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +93,7 @@ def write(path: Path, folder: str, found: Iterable[Part], secrets: Iterable[str]
             content = redact(_read(part.read)[-_LARGEST:], known).encode()
             data = gzip.compress(content) if part.packed else content
             entry = tarfile.TarInfo(f"{folder}/{part.name}")
-            entry.size, entry.mode = len(data), 0o600
+            entry.size, entry.mode, entry.mtime = len(data), 0o600, int(time.time())
             archive.addfile(entry, io.BytesIO(data))
             listed.append({"name": part.name, "bytes": len(content)})
     return listed

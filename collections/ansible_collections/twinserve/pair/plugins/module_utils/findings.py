@@ -46,11 +46,12 @@ def of_node(
 ) -> Iterator[Finding]:
     """From what was found out on one node; None for what was not looked at."""
     if refused:
-        yield Finding(FAULT, name, f"{refused}\n(without settings the checks of the node are left out)")
+        yield from (Finding(FAULT, name, f"settings: {line}") for line in _refusals(refused))
+        yield Finding(WARNING, "", "without settings the checks of the nodes are left out")
     seen = preflight or {}
     for kind, key in ((FAULT, "faults"), (WARNING, "warnings"), (WARNING, "needs")):
         # Some begin with the node's name already.
-        yield from (Finding(kind, name, text.removeprefix(f"{name}: ")) for text in seen.get(key, []))
+        yield from (Finding(kind, name, _without(text, name)) for text in seen.get(key, []))
     looked = signs or {}
     yield from (Finding(WARNING, name, text) for text in looked.get("unread", []))
     yield from (Finding(LOG, name, _sign(one)) for one in looked.get("found", []))
@@ -84,6 +85,16 @@ def screen(found: Sequence[Mapping[str, Any]], report: Mapping[str, Any]) -> str
 
 def _texts(value: Any) -> list[str]:
     return [value] if isinstance(value, str) and value else list(value or [])
+
+
+def _without(text: str, name: str) -> str:
+    return text.removeprefix(f"{name}: ").removeprefix(f"{name} ")
+
+
+def _refusals(text: str) -> list[str]:
+    """The faults in the refusal of a host's settings: its own line, or one each below a title."""
+    lines = text.splitlines()
+    return [line.removeprefix("- ") for line in (lines[1:] or lines) if "says what is wrong with" not in line]
 
 
 def _sign(one: Mapping[str, Any]) -> str:
