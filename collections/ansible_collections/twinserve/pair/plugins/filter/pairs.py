@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.twinserve.pair.plugins.module_utils import logs_text, pair_report, status_text
+from ansible_collections.twinserve.pair.plugins.module_utils import (
+    clean_text,
+    logs_text,
+    pair_report,
+    status_text,
+)
 from ansible_collections.twinserve.pair.plugins.module_utils.pair_finding import NoPair, find_pair
 
 
@@ -52,6 +57,10 @@ class FilterModule:
             "pair_reports": pair_reports,
             "report_of": report_of,
             "tells": tells,
+            "clean_screen": clean_text.screen,
+            "clean_questions": clean_text.questions,
+            "clean_choice": clean_text.choice,
+            "clean_rest": clean_text.rest,
             "logs_screen": logs_text.screen,
             "status_screen": status_text.screen,
             "status_overview": status_text.overview,
