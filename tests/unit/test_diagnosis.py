@@ -98,12 +98,19 @@ def test_nothing_but_an_archive_of_its_own_is_removed(node: Path, capsys: pytest
     assert (node / "run/state.json").is_file()
 
 
-GATHERED = {"tail": ["loading", "ready"], "starts": [], "files": [{"name": "rank.log", "bytes": 1}]}
-PAIR = {"ranks": [{"rank": 0, "name": "a"}, {"rank": 1, "name": "b"}]}
+GATHERED: dict[str, Any] = {
+    "tail": ["loading", "ready"],
+    "starts": [],
+    "files": [{"name": "rank.log", "bytes": 1}],
+}
+PAIR: dict[str, Any] = {"ranks": [{"rank": 0, "name": "a"}, {"rank": 1, "name": "b"}]}
 
 
 def test_o08_the_screen_has_the_end_of_each_ranks_log() -> None:
-    hosts = [{"inventory_hostname": "a", "__operate_gathered": GATHERED}, {"inventory_hostname": "b"}]
+    hosts: list[dict[str, Any]] = [
+        {"inventory_hostname": "a", "__operate_gathered": GATHERED},
+        {"inventory_hostname": "b"},
+    ]
     assert screen(hosts, PAIR, "/logs", check=False).splitlines() == [
         "rank 0 | loading",
         "rank 0 | ready",
