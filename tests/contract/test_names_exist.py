@@ -10,7 +10,9 @@ from ansible_collections.twinserve.pair.plugins.filter import doctor, hosts, nod
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ROOT / "collections/ansible_collections/twinserve/pair/plugins"
-FILTERS = {name for module in (doctor, hosts, nodes, pairs, plans) for name in module.FilterModule().filters()}
+FILTERS = {
+    name for module in (doctor, hosts, nodes, pairs, plans) for name in module.FilterModule().filters()
+}
 LOOKUPS = {path.stem for path in (PLUGINS / "lookup").glob("*.py")}
 TASKS = {path.stem for path in (PLUGINS / "modules").glob("*.py")}
 # Modules for users' own playbooks: what they read, the roles get with everything else in `node_facts`.
