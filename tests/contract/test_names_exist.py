@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.filter import hosts, nodes, plans
+from ansible_collections.twinserve.pair.plugins.filter import doctor, hosts, nodes, pairs, plans
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ROOT / "collections/ansible_collections/twinserve/pair/plugins"
-FILTERS = {name for module in (hosts, nodes, plans) for name in module.FilterModule().filters()}
+FILTERS = {
+    name for module in (doctor, hosts, nodes, pairs, plans) for name in module.FilterModule().filters()
+}
 LOOKUPS = {path.stem for path in (PLUGINS / "lookup").glob("*.py")}
 TASKS = {path.stem for path in (PLUGINS / "modules").glob("*.py")}
 # Modules for users' own playbooks: what they read, the roles get with everything else in `node_facts`.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 
 import pytest
 from lab_pair import Lab, Play
@@ -30,6 +32,16 @@ def test_status_is_one_screen(lab: Lab, converged: Play) -> None:
     assert "drift" not in run.output
 
 
+def test_status_is_also_a_document(lab: Lab, converged: Play, tmp_path: Path) -> None:
+    report = tmp_path / "status.json"
+    lab.play("playbooks/status.yml", "-e", f"status_file={report}").succeeded()
+
+    (pair,) = json.loads(report.read_text())
+    assert (pair["health"], pair["serves"], pair["window"]) == ("healthy", True, 1048576)
+    assert [(rank["name"], rank["running"]) for rank in pair["ranks"]] == [(host, True) for host in lab.hosts]
+    assert [rail["used"] for rail in pair["rails"]] == [True, True]
+
+
 def test_f09_a_second_rail_that_lost_its_address_under_a_running_pair_waits(
     lab: Lab, converged: Play
 ) -> None:
@@ -55,7 +67,7 @@ def test_stopped_stays_stopped_through_a_reboot_and_frees_the_memory(lab: Lab, c
     lab.verb("reboot", lab.hosts[0])
 
     assert not lab.node(lab.hosts[0]).service("twinserve").is_running
-    assert "stopped" in lab.play("playbooks/status.yml").succeeded().output
+    assert "stopped: site.yml starts it" in lab.play("playbooks/status.yml").refused().output
 
 
 def test_prepare_does_not_start_the_ranks(lab: Lab, converged: Play) -> None:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.twinserve.pair.plugins.module_utils.status_text import screen
+import pytest
+from ansible_collections.twinserve.pair.plugins.filter.pairs import FilterModule
+from ansible_collections.twinserve.pair.plugins.module_utils.pair_report import report
+from ansible_collections.twinserve.pair.plugins.module_utils.status_text import overview, screen
+
+HOSTS = ("spark-a", "spark-b")
 
 CONFIG: dict[str, Any] = {
     "pair": "pair1",
@@ -43,10 +48,14 @@ def node(active: str = "active", **more: Any) -> dict[str, Any]:
     return seen | more
 
 
-def shown(head: dict[str, Any], **nodes: dict[str, Any]) -> list[str]:
-    return screen(
-        head, {"spark-a": head, **{name.replace("_", "-"): one for name, one in nodes.items()}}
-    ).splitlines()
+def known(head: dict[str, Any] | None, worker: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The document of a pair whose nodes said this; None for one that cannot be reached."""
+    seen = {name: one for name, one in zip(HOSTS, (head, worker), strict=True) if one is not None}
+    return report("pair1", HOSTS, seen)
+
+
+def shown(head: dict[str, Any] | None, spark_b: dict[str, Any] | None = None) -> list[str]:
+    return screen(known(head, spark_b)).splitlines()
 
 
 def test_a_pair_that_serves_is_one_screen() -> None:
@@ -93,4 +102,110 @@ def test_k09_other_settings_than_written_are_named() -> None:
 
 
 def test_a_head_without_a_deployment_says_what_to_run() -> None:
-    assert shown(node(state=None, pair_config=None)) == ["nothing is deployed on this head yet: run site.yml"]
+    assert shown(node(state=None, pair_config=None)) == [
+        "pair1: absent: nothing is deployed on this head yet: run site.yml"
+    ]
+
+
+def test_a_head_that_cannot_be_reached_is_said() -> None:
+    assert shown(None, node()) == ["pair1: unreachable: head spark-a is unreachable from here"]
+
+
+NO_REPLY = {"ok": False, "seconds": 30.0, "at": "2026-11-29T10:00:00+00:00"}
+UNSEEN = "serving: degraded: worker spark-b unreachable for 300 s, window 1048576, 2 rails"
+FAILED = {
+    "twinserve.service": {"ActiveState": "failed", "StatusText": "no user"},
+    "twinserve-rank.service": {"ActiveState": "inactive"},
+}
+
+
+@pytest.mark.parametrize(
+    ("head", "worker", "word", "problems"),
+    [
+        (node(state=STATE), node(), "healthy", []),
+        (node(state=STATE), None, "degraded", ["spark-b is unreachable from here"]),
+        (node(state=STATE), node("inactive"), "unhealthy", ["rank 1 (spark-b) is gone"]),
+        (node(state=STATE | {"state": "loading", "detail": "1.2 GiB"}), node(), "starting", ["1.2 GiB"]),
+        (node(state=None), node(), "starting", ["the supervisor has not said anything yet"]),
+        (node(state=STATE | {"state": "down", "detail": "gave up"}), node("inactive"), "down", ["gave up"]),
+        (node("inactive", state=STATE), node("inactive"), "stopped", ["site.yml starts it"]),
+        (node(state=None, services=FAILED), node("inactive"), "down", ["the supervisor failed: no user"]),
+        (
+            node(state=STATE | {"last_canary": NO_REPLY}),
+            node(),
+            "degraded",
+            ["the last canary got no answer (30.0 s, 2026-11-29T10:00:00+00:00)"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_health_of_a_pair_is_one_word_with_the_reason(
+    head: dict[str, Any], worker: dict[str, Any] | None, word: str, problems: list[str]
+) -> None:
+    found = known(head | {"pair_config": CONFIG}, worker)
+    assert (found["health"], found["problems"]) == (word, problems)
+    assert found["serves"] == (word in ("healthy", "degraded"))
+
+
+def test_o16_a_worker_that_the_pair_does_not_see_is_degraded() -> None:
+    head = node(state=STATE | {"detail": UNSEEN}, pair_config=CONFIG)
+    assert "  health   degraded: worker spark-b unreachable for 300 s" in shown(head, node())
+
+
+def test_a_rank_without_supervisor_is_no_pair() -> None:
+    head = node("inactive", state=STATE, pair_config=CONFIG)
+    what = "rank 1 (spark-b) runs without the supervisor: run playbooks/stop.yml, then site.yml"
+    assert shown(head, node())[1] == f"  health   unhealthy: {what}"
+
+
+def test_several_pairs_are_a_line_each() -> None:
+    well = known(node(state=STATE, pair_config=CONFIG), node())
+    other = report("pair2", ("c", "d"), {"c": node("inactive", pair_config=CONFIG), "d": node("inactive")})
+    assert overview([well, other]).splitlines() == [
+        "pair1: healthy: http://127.0.0.1:8888/v1",
+        "pair2: stopped: site.yml starts it",
+    ]
+
+
+FILTERS = FilterModule().filters()
+GROUPS = {
+    "all": ["a", "b", "c", "d", "e"],
+    "sparks": ["a", "b", "c", "d", "e"],
+    "pair1": ["a", "b"],
+    "pair2": ["c", "d"],
+    "lone": ["e"],
+}
+
+
+def inventory(**nodes: dict[str, Any]) -> list[dict[str, Any]]:
+    ranks = {"a": 0, "b": 1, "c": 0, "d": 1, "e": 0}
+    facts = {name: {"twinserve_node": seen} for name, seen in nodes.items()}
+    return [
+        {"inventory_hostname": name, "rank": rank, "ansible_facts": facts.get(name, {})}
+        for name, rank in ranks.items()
+    ]
+
+
+def test_each_pair_of_the_inventory_has_its_document() -> None:
+    hosts = inventory(a=node(state=STATE, pair_config=CONFIG), b=node(), d=node())
+    found = FILTERS["pair_reports"](hosts, GROUPS, ["a", "b", "c", "d"])
+    assert [(one["pair"], one["health"]) for one in found] == [("pair1", "healthy"), ("pair2", "unreachable")]
+    assert FILTERS["report_of"](found, "d")["pair"] == "pair2"
+
+
+def test_a_node_of_a_pair_alone_in_a_run_shows_its_pair() -> None:
+    (found,) = FILTERS["pair_reports"](inventory(b=node()), GROUPS, ["b"])
+    assert [rank["name"] for rank in found["ranks"]] == ["a", "b"]
+
+
+def test_a_host_that_is_in_no_pair_is_told_and_hides_no_other() -> None:
+    found = FILTERS["pair_reports"](inventory(), GROUPS, ["a", "b", "e"])
+    assert [one["pair"] for one in found] == ["pair1", "e"]
+    assert "the hosts of group lone are no pair" in overview(found)
+
+
+def test_one_host_speaks_for_its_pair() -> None:
+    pair = known(None)
+    told = {
+        left: [FILTERS["tells"](pair, host, left) for host in HOSTS] for left in (HOSTS, ("spark-b",), ())
+    }
+    assert list(told.values()) == [[True, False], [False, True], [False, False]]

@@ -29,7 +29,6 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     services,
     shared_weights,
     ssh_wire,
-    status_text,
 )
 from ansible_collections.twinserve.pair.plugins.module_utils.gids import find_v2
 from ansible_collections.twinserve.pair.plugins.module_utils.shell import last_line
@@ -197,7 +196,6 @@ class FilterModule:
             "missing_parts": serve_change.missing_parts,
             "rank_inputs": rank_inputs,
             "nodes_by_name": nodes_by_name,
-            "status_screen": status_text.screen,
             "cache_folder": hf_cache.folder_name,
             "snapshots": model_transfer.wanted,
             "weights_plan": shared_weights.plan,

@@ -12,7 +12,7 @@ from .netdevs import netdev_names
 from .shell import CommandError, run
 
 # A fatal error of the bus, and what mlx5 says when the card stops answering.
-_ERROR = re.compile(
+ERROR = re.compile(
     r"\(Fatal\)|mlx5_core .*(?:fatal error|poll_health|health_try_recover|pci_err_detected)", re.IGNORECASE
 )
 _LINES = 5000
@@ -27,7 +27,7 @@ def text(netdev: str, pcie_error: str | None) -> str:
 
 def find_error(log: str) -> str | None:
     """The last line of a kernel log that tells of a fatal PCIe error or of a dead card."""
-    return next((line.strip() for line in reversed(log.splitlines()) if _ERROR.search(line)), None)
+    return next((line.strip() for line in reversed(log.splitlines()) if ERROR.search(line)), None)
 
 
 def read_error() -> str | None:

@@ -1,60 +1,61 @@
-"""One screen about a pair: pure, from what its nodes said. Made for the moment when something is wrong.
-
-Only what is on the nodes is needed: a typing error in the settings, a node that is off or a pair that is down
-must not keep anybody from seeing the rest.
-"""
+"""One screen about a pair, a line about each of several: pure, for the moment when something is wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .services import node_runs
+
+def screen(report: Mapping[str, Any]) -> str:
+    """The screen of one pair, from its document (module `pair_report`)."""
+    if report["health"] in ("absent", "unreachable"):
+        return overview([report])
+    return "\n".join(_lines(report))
 
 
-def screen(head: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> str:
-    """The screen of the pair that `head` leads; `nodes` are probes by host name, absent where unreachable."""
-    config = head.get("pair_config")
-    if not config:
-        return "nothing is deployed on this head yet: run site.yml"
-    return "\n".join(_lines(head, config, nodes))
+def overview(reports: Sequence[Mapping[str, Any]]) -> str:
+    """One line a pair."""
+    return "\n".join(": ".join([one["pair"], *_summary(one)]) for one in reports)
 
 
-def _lines(
-    head: Mapping[str, Any], config: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]
-) -> Iterator[str]:
-    state = (head.get("state") or {}) if node_runs(head, "twinserve.service") else {}
-    effective = state.get("effective") or {}
-    word = state.get("state", "stopped")
-    detail = f", {state['detail']}" if state.get("detail") else ""
-    yield f"{config['pair']}: {word}{detail.removeprefix(f', {word}')}"
-    api = config["api"]
-    yield f"  api      http://{api['bind']}:{api['port']}/v1 ({config['served_name']})"
-    window, pool, free = (effective.get(key) for key in ("window", "pool_tokens", "pool_free_tokens"))
-    yield f"  window   {_number(window)} tokens, pool {_number(pool)}, free {_number(free)}"
-    for member in config["ranks"]:
-        yield f"  rank {member['rank']}   {_rank(member, state, nodes)}"
-    yield from _rails(state)
-    yield f"  release  {config['release']}"
-    yield from _history(state, config)
+def _summary(report: Mapping[str, Any]) -> Iterator[str]:
+    yield report["health"]
+    if report["problems"]:
+        yield "; ".join(report["problems"])
+    elif report["api"]:
+        yield report["api"]
 
 
-def _rank(member: Mapping[str, Any], state: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> str:
-    node = nodes.get(member["name"])
-    if not node:
-        return f"{member['name']}: unreachable from here"
-    running = "running" if node_runs(node, "twinserve-rank.service") else "not running"
-    ranks: list[dict[str, Any]] = state.get("ranks") or []
-    known = next((one for one in ranks if one["rank"] == member["rank"]), {})
-    gpu = f", {known['gpu_gib']:.1f} GiB on the GPU" if known.get("gpu_gib") is not None else ""
-    image = f"image {node['image']['content'][7:19]}" if node.get("image") else "image missing"
-    memory = node.get("memory") or {}
-    free = f", {memory['available_gib']:.0f} GiB memory free" if memory else ""
-    return f"{member['name']}: {running}{gpu}, {image}{free}"
+def _lines(report: Mapping[str, Any]) -> Iterator[str]:
+    word = report["state"]
+    detail = f", {report['detail']}" if report["detail"] else ""
+    yield f"{report['pair']}: {word}{detail.removeprefix(f', {word}')}"
+    # What is down or on its way has said so in the first line.
+    if report["health"] in ("degraded", "unhealthy"):
+        yield from (f"  health   {report['health']}: {problem}" for problem in report["problems"])
+    yield f"  api      {report['api']} ({report['served_name']})"
+    window, pool, free = (_number(report[key]) for key in ("window", "pool_tokens", "pool_free_tokens"))
+    yield f"  window   {window} tokens, pool {pool}, free {free}"
+    for one in report["ranks"]:
+        yield f"  rank {one['rank']}   {_rank(one)}"
+    yield from _rails(report["rails"])
+    yield f"  release  {report['release']}"
+    yield from _history(report)
 
 
-def _rails(state: Mapping[str, Any]) -> Iterator[str]:
-    for number, rail in enumerate(state.get("rails") or []):
+def _rank(one: Mapping[str, Any]) -> str:
+    if not one["reachable"]:
+        return f"{one['name']}: unreachable from here"
+    running = "running" if one["running"] else "not running"
+    gpu = f", {one['gpu_gib']:.1f} GiB on the GPU" if one["gpu_gib"] is not None else ""
+    image = f"image {one['image'][7:19]}" if one["image"] else "image missing"
+    free = one["memory_available_gib"]
+    memory = f", {free:.0f} GiB memory free" if free is not None else ""
+    return f"{one['name']}: {running}{gpu}, {image}{memory}"
+
+
+def _rails(rails: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for number, rail in enumerate(rails):
         ends = " <-> ".join(_end(rail[side]) for side in ("head", "worker"))
         yield f"  rail {number}   {ends}{'' if rail.get('used', True) else ', not used'}"
 
@@ -63,17 +64,17 @@ def _end(end: Mapping[str, Any]) -> str:
     return f"{end['hca']} {end['address']} (GID {end['gid_index']})"
 
 
-def _history(state: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
-    canary = state.get("last_canary")
+def _history(report: Mapping[str, Any]) -> Iterator[str]:
+    canary = report["canary"]
     if canary:
         word = "answered" if canary["ok"] else "no answer"
         yield f"  canary   {word} in {canary['seconds']} s at {canary['at']}"
-    error = state.get("last_error")
-    last = f", last error: {error}" if error and error not in state.get("detail", "") else ""
-    yield f"  restarts {len(state.get('restarts') or [])}{last}"
-    if state.get("digest") and state["digest"] != config["digest"]:
+    error = report["last_error"]
+    last = f", last error: {error}" if error and error not in (report["detail"] or "") else ""
+    yield f"  restarts {len(report['restarts'])}{last}"
+    if report["drift"]:
         yield "  drift    running with other settings than written: run serve.yml -e restart=true"
-    for warning in state.get("warnings") or []:
+    for warning in report["warnings"]:
         yield f"  warning  {warning}"
 
 

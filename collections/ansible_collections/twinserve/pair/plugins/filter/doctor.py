@@ -1,0 +1,75 @@
+"""Filters that put together what doctor.yml found out about a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.twinserve.pair.plugins.filter.hosts import management_address
+from ansible_collections.twinserve.pair.plugins.filter.nodes import plan_fabric
+from ansible_collections.twinserve.pair.plugins.module_utils import findings
+from ansible_collections.twinserve.pair.plugins.module_utils.findings import Finding
+
+
+def engine_signs(hosts: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """What failures of the engine look like: by the release that is set, else by what the head was given."""
+    facts = [host.get("ansible_facts") or {} for host in hosts]
+    releases = [found["twinserve_release"] for found in facts if found.get("twinserve_release")]
+    configs = [(found.get("twinserve_node") or {}).get("pair_config") for found in facts]
+    written: list[Mapping[str, Any]] = [config["patterns"] for config in configs if config]
+    for known in [*releases, *written]:
+        rules = [*known.get("failures", []), *known.get("alarms", [])]
+        return [{"pattern": rule["pattern"], "cure": rule["cure"]} for rule in rules]
+    return []
+
+
+def doctor_findings(hosts: Iterable[Mapping[str, Any]], report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All that was found of the pair of `report`, what has to be mended first.
+
+    `hosts` are the variables of all hosts in the run, with what the role's tasks left there.
+    """
+    by_name = {str(host["inventory_hostname"]): host for host in hosts}
+    names = [rank["name"] for rank in report["ranks"]]
+    members = [by_name.get(name, {"inventory_hostname": name}) for name in names]
+    found = [*findings.of_pair(report), *_link(members)]
+    for name, host in zip(names, members, strict=True):
+        found += findings.of_node(
+            name,
+            refused=host.get("__operate_refused"),
+            preflight=host.get("__preflight_found"),
+            signs=host.get("__operate_signs"),
+        )
+    return findings.ordered(found)
+
+
+def _link(members: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """What the fabric role would refuse or warn of; it needs a look at all nodes, and their settings."""
+    facts = [host.get("ansible_facts") or {} for host in members]
+    nodes = [found.get("twinserve_node") for found in facts]
+    settings = [found.get("twinserve_settings") for found in facts]
+    names = [str(host["inventory_hostname"]) for host in members]
+    if not all(nodes) or not all(settings):
+        return
+    try:
+        plans = plan_fabric(
+            [node for node in nodes if node],
+            names,
+            [own for own in settings if own],
+            [management_address(host) for host in members],
+        )
+    except AnsibleFilterError:
+        return  # the network of a node cannot be read: its own findings say so
+    yield from findings.of_link(plans)
+
+
+class FilterModule:
+    """Names as used in YAML."""
+
+    def filters(self) -> dict[str, Any]:
+        """Map each name to its function."""
+        return {
+            "engine_signs": engine_signs,
+            "doctor_findings": doctor_findings,
+            "doctor_screen": findings.screen,
+        }

@@ -1,0 +1,181 @@
+"""clean.yml takes away what is ours: all of it, nothing else, and what is dear only when somebody said so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils import clean_text, cleaning
+from ansible_collections.twinserve.pair.plugins.module_utils.cleaning import Unclean
+from ansible_collections.twinserve.pair.plugins.modules import clean_node
+from fake_programs import Programs
+from module_run import run_module
+from test_hf_removal import FOLDER, OLD, put
+
+IMAGE = "ghcr.io/example/engine@sha256:" + "0" * 64
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
+    """Docker has the rank's image and one of our names; nothing runs."""
+    made = Programs(tmp_path / "programs", monkeypatch, "docker", "systemctl", "userdel")
+    made.answer("docker_image_ls", "localhost/twinserve/tensorfold:build-1\n")
+    made.answer("docker_image_inspect", "25000000000\n")
+    return made
+
+
+@pytest.fixture
+def root(tmp_path: Path, programs: Programs) -> Path:
+    """A node as we leave it, below a folder."""
+    root, home, kernels = tmp_path / "root", tmp_path / "hf", tmp_path / "kernels"
+    put(home / "hub", FOLDER, OLD, config="c1")
+    kernels.mkdir()
+    (kernels / "kernel.so").write_text("x" * 5000)
+    mounts = [
+        {"source": str(home), "target": "/root/.cache/huggingface", "read_only": True},
+        {"source": str(kernels), "target": "/cache", "read_only": False},
+    ]
+    for name, text in {
+        "etc/twinserve/rank.json": json.dumps({"image": IMAGE, "mounts": mounts}),
+        "etc/systemd/system/twinserve.service": "[Unit]",
+        "usr/local/sbin/twinserve-rank": "#!/bin/sh",
+        "usr/local/lib/twinserve/1/x.py": "",
+        f"var/lib/twinserve/manifests/org--name@{OLD}.json": "{}",
+        "var/log/twinserve/1-rank0.log.gz": "",
+        "etc/hosts": "127.0.0.1 localhost",
+        "usr/local/sbin/mine": "#!/bin/sh",
+    }.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def test_all_that_is_ours_is_found_with_its_kind(root: Path, tmp_path: Path) -> None:
+    found = cleaning.find([], root)
+    names = {(item.kind, item.name.removeprefix(str(root))) for item in found if item.how != "user"}
+    assert names == {
+        ("weights", str(tmp_path / "hf/hub" / FOLDER / "snapshots" / OLD)),
+        ("images", "localhost/twinserve/tensorfold:build-1"),
+        ("images", IMAGE),
+        ("caches", str(tmp_path / "kernels")),
+        ("installed", "/etc/systemd/system/twinserve.service"),
+        ("installed", "/usr/local/sbin/twinserve-rank"),
+        ("installed", "/etc/twinserve"),
+        ("installed", "/usr/local/lib/twinserve"),
+        ("installed", "/var/log/twinserve"),
+        ("installed", "/var/lib/twinserve"),
+    }
+    assert [item.kind for item in found].index("installed") > 3, "what says which weights are ours goes last"
+
+
+def test_all_goes_and_a_second_look_finds_nothing(root: Path, programs: Programs, tmp_path: Path) -> None:
+    for item in cleaning.find([], root):
+        if item.how != "user":
+            cleaning.remove(item)
+
+    left = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+    assert left == {"etc/hosts", "usr/local/sbin/mine"}
+    assert not (tmp_path / "hf/hub" / FOLDER).exists()
+    assert f"docker image rm {IMAGE}" in programs.calls
+    assert "systemctl --quiet disable twinserve.service" in programs.calls
+    programs.answer("docker_image_ls", "")
+    assert [item for item in cleaning.find([], root) if item.how != "user"] == []
+
+
+def test_nothing_is_removed_through_a_mount() -> None:
+    mounts = "proc /proc proc rw 0 0\nhead:/hub /var/lib/twinserve/weights/hub nfs4 ro 0 0\n"
+    with pytest.raises(Unclean, match="/var/lib/twinserve/weights/hub is a mount: umount it"):
+        cleaning.refuse_mounts(Path("/var/lib/twinserve"), mounts)
+    cleaning.refuse_mounts(Path("/var/lib/twin"), mounts)
+
+
+def test_without_docker_there_are_no_images(root: Path, programs: Programs) -> None:
+    programs.answer("docker_image_ls", "Cannot connect to the Docker daemon", 1)
+    programs.answer("docker_image_inspect", "Cannot connect to the Docker daemon", 1)
+    assert "images" not in {item.kind for item in cleaning.find([], root)}
+
+
+@pytest.mark.parametrize(
+    ("unit", "advice"),
+    [
+        ("twinserve.service", "run playbooks/stop.yml first"),
+        ("twinserve-job-download.service", "wait for it, or systemctl stop twinserve-job-download.service"),
+    ],
+)
+def test_a_node_that_serves_or_loads_something_is_refused(programs: Programs, unit: str, advice: str) -> None:
+    programs.answer("systemctl_list-units", "twinserve-job-download.service loaded active running x\n")
+    programs.answer(f"systemctl_show_{unit}", f"Id={unit}\nActiveState=active\nSubState=running\n")
+    with pytest.raises(Unclean, match=advice):
+        cleaning.refuse_running()
+
+
+def test_a_job_that_has_ended_keeps_nothing_up(programs: Programs) -> None:
+    unit = "twinserve-job-download.service"
+    programs.answer("systemctl_list-units", f"{unit} loaded active exited x\n")
+    programs.answer(f"systemctl_show_{unit}", f"Id={unit}\nActiveState=active\nSubState=exited\n")
+    cleaning.refuse_running()
+
+
+LISTED = [
+    {"kind": "weights", "how": "snapshot", "name": "/hf/x", "size": 176_200_000_000, "goes": False},
+    {"kind": "installed", "how": "tree", "name": "/etc/twinserve", "size": 0, "goes": True},
+]
+PAIR = {"ranks": [{"rank": 0, "name": "a"}, {"rank": 1, "name": "b"}, {"rank": 2, "name": "c"}]}
+HOSTS = [
+    {"inventory_hostname": "a", **{f"__operate_{step}": {"items": LISTED} for step in ("listed", "cleaned")}},
+    {"inventory_hostname": "b", "__operate_listed": {"items": []}},
+]  # fmt: skip
+
+
+def test_the_list_names_each_thing_on_each_node() -> None:
+    assert clean_text.screen(HOSTS, PAIR).splitlines() == [
+        "a:",
+        "  weights   /hf/x (176.2 GB)",
+        "  installed /etc/twinserve",
+        "b: nothing is left of Twinserve",
+        "c: not looked at, so it keeps all",
+    ]
+
+
+def test_what_stays_is_named() -> None:
+    assert clean_text.rest(HOSTS, PAIR).splitlines() == [
+        "a keeps:",
+        "  weights   /hf/x (176.2 GB)",
+        "packages stay: others may have come to need them",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"), [(None, ["weights"]), ("false", []), (True, [])], ids=["open", "no", "yes"]
+)
+def test_only_what_is_there_and_was_not_said_is_asked(given: object, asked: list[str]) -> None:
+    assert clean_text.questions(HOSTS, {"weights": given, "images": None}) == asked
+
+
+@pytest.mark.parametrize(
+    ("answers", "given", "goes"),
+    [
+        ({"results": [{"__operate_kind": "weights", "user_input": "yes"}]}, None, True),
+        ({"results": [{"__operate_kind": "weights", "user_input": ""}]}, None, False),
+        ({"results": [{"__operate_kind": "weights", "user_input": "no"}]}, None, False),
+        ({"skipped": True}, None, False),
+        ({"results": []}, "true", True),
+        ({"results": [{"__operate_kind": "weights", "user_input": "yes"}]}, False, False),
+    ],
+)
+def test_what_nobody_agreed_to_stays(answers: dict[str, object], given: object, goes: bool) -> None:
+    assert clean_text.choice(answers, {"weights": given}) == {
+        "weights": goes,
+        "images": False,
+        "caches": False,
+    }
+
+
+# The module itself only so: without check mode it would clear the machine that the tests run on.
+def test_a_dry_run_lists_and_takes_nothing(programs: Programs, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = run_module(clean_node, capsys, check=True, images=True)
+    assert {item["name"] for item in answer["items"] if item["kind"] == "images"} == {
+        "localhost/twinserve/tensorfold:build-1"
+    }
+    assert not [call for call in programs.calls if " rm " in call]
