@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
 from ..engine import Engine
-from . import chat, responses, status, vocabulary
+from . import chat, messages, responses, status, vocabulary
 from .errors import ApiError
 from .wire import report, send_json
 
@@ -43,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        if path in GETS:
+        if path in GETS and path not in self.engine.switches.get("missing_routes"):
             self._answer(lambda: GETS[path](self, self.engine))
         elif path.startswith("/v1/responses/"):
             self._answer(lambda: responses.fetch(self, self.engine, path.rpartition("/")[2]))
@@ -63,7 +63,10 @@ class Handler(BaseHTTPRequestHandler):
 
         def run() -> None:
             body = self._body()
-            if route is None:
+            if path == "/v1/messages" and self.engine.switches.get("messages_route"):
+                messages.create(self, self.engine, _as_object(body))
+                return
+            if route is None or path in self.engine.switches.get("missing_routes"):
                 send_json(self, {"error": "not found"}, 404)
                 return
             waiting = self.engine.lanes.waiting
@@ -72,7 +75,9 @@ class Handler(BaseHTTPRequestHandler):
                 vocabulary.detokenize,
             ) and waiting >= self.engine.switches.get("max_waiting"):
                 raise ApiError("the server is at capacity, try again later", status=503)
-            route(self, self.engine, _as_object(body))
+            ignored = self.engine.switches.get("ignore_fields")
+            fields = {key: value for key, value in _as_object(body).items() if key not in ignored}
+            route(self, self.engine, fields)
 
         self._answer(run)
 
@@ -83,10 +88,21 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             raise ApiError("Content-Length is not a number")
         length = int(text)
-        if length > BODY_LIMIT:
+        if self.engine.switches.get("chunked_bodies") and self.headers.get("Transfer-Encoding") == "chunked":
+            return self._chunks()
+        if length > BODY_LIMIT and not self.engine.switches.get("no_limits"):
             self.close_connection = True
             raise ApiError(f"the request body is larger than {BODY_LIMIT // 2**20} MiB")
         return self.rfile.read(length)
+
+    def _chunks(self) -> bytes:
+        """A body in chunks, without trailers."""
+        found = b""
+        while size := int(self.rfile.readline(), 16):
+            found += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return found
 
     def _answer(self, run: Callable[[], None]) -> None:
         try:
