@@ -95,6 +95,12 @@ class Handler(BaseHTTPRequestHandler):
             raise ApiError(f"the request body is larger than {BODY_LIMIT // 2**20} MiB")
         return self.rfile.read(length)
 
+    def _admit(self) -> None:
+        key = self.engine.switches.get("api_key")
+        if key and self.headers.get("Authorization") != f"Bearer {key}":
+            self.close_connection = True
+            raise ApiError("a key is needed", status=401)
+
     def _chunks(self) -> bytes:
         """A body in chunks, without trailers."""
         found = b""
@@ -106,6 +112,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, run: Callable[[], None]) -> None:
         try:
+            self._admit()
             run()
         except ApiError as error:
             send_json(self, error.body(), error.status)

@@ -45,8 +45,15 @@ def unknown(names: Sequence[str]) -> list[str]:
     return [name for name in names if name not in CHECKS]
 
 
+def summary(results: Sequence[Mapping[str, str]]) -> list[str]:
+    """How many passed, then what did not, one line each."""
+    passed = sum(one["result"] == "passed" for one in results)
+    rest = [f"{one['result']} {one['name']}: {one['text']}" for one in results if one["result"] != "passed"]
+    return [f"{passed} of {len(results)} checks passed", *rest]
+
+
 def main() -> None:
-    """One check as a program, for a machine without this collection: JSON in, JSON out."""
-    given = json.load(sys.stdin) if len(sys.argv) < 2 else json.loads(sys.argv[1])
-    api = Api(given["base"], given["promise"]["served_name"], given.get("key", ""))
+    """One check as a program, for a machine without this collection; the argument is a JSON object."""
+    given = json.loads(sys.argv[1])
+    api = Api(given["base"], given["promise"]["served_name"])
     print(json.dumps(run_check(given["name"], api, given["promise"])))
