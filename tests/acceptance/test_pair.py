@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from live_pair import Pair
 
 
@@ -22,3 +23,15 @@ def test_every_rank_runs_what_is_configured(pair: Pair) -> None:
             host.check_output("docker inspect --format %s %s", label, plan["container"])
             == f"{plan['digest']} true"
         )
+
+
+def test_nccl_goes_over_rdma_where_its_log_tells(pair: Pair) -> None:
+    said = ""
+    for host in pair.hosts:
+        start = host.check_output("systemctl show -P InvocationID twinserve-rank")
+        said += host.check_output("journalctl --no-pager -o cat _SYSTEMD_INVOCATION_ID=%s", start)
+    lines = [line for line in said.splitlines() if "NET/" in line or "Using network" in line]
+    if not lines:
+        pytest.skip("NCCL says nothing of its way (nccl_debug: INFO makes it)")
+    assert [line for line in lines if "Socket" in line] == []
+    assert any("NET/IB" in line or "GDRDMA" in line for line in lines), lines

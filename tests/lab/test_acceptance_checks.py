@@ -22,6 +22,8 @@ PROMISE: dict[str, Any] = {
     "chunked_bodies": False,
     "body_limit_mib": 96,
     "health_pool": True,
+    "full_status": 429,
+    "max_queued": None,
     "image_tokens": 2048,
     "max_images": 50,
     "max_videos": 4,
@@ -47,6 +49,8 @@ class Proof:
 
 
 SLOW = {"decode_tokens_per_s": 40.0}
+FULL = {**SLOW, "max_waiting": 0, "full_status": 429}
+LIMITED = {"max_queued": 0}
 PROOFS = [
     Proof("models", {"wrong_model": "other"}, "lists ['other'] instead of sim"),
     Proof("health", {"health_without": ["pool_tokens"]}, "/health lacks pool_tokens"),
@@ -114,6 +118,10 @@ PROOFS = [
     Proof("limit_body", {"no_limits": True}, "was not answered: TimeoutError", seconds=3),
     Proof("parallel_requests", {**SLOW, "one_at_a_time": True}, "never more than 1 ran", whole=SLOW),
     Proof("one_more_waits", {"max_waiting": 0}, "answered 503"),
+    Proof("full_server", {**FULL, "full_status": 503}, "answered 503 instead of 429", LIMITED, FULL),
+    Proof("full_server", {**FULL, "late_refusal": True}, "answered 200 instead of 429", LIMITED, FULL),
+    Proof("full_server", {**SLOW, "full_status": 429}, "answered 200 instead of 429", LIMITED, FULL),
+    Proof("full_server", {**FULL, "one_at_a_time": True}, "do not fill the server", LIMITED, FULL),
     Proof("prompt_reuse", {"forget_prompts": True}, "0 of its"),
 ]  # fmt: skip
 
@@ -175,6 +183,15 @@ def test_a01_an_image_that_does_not_read_chunked_bodies_is_told_and_one_that_sha
     assert outcome(pair, "chunked_body", chunked_bodies=True)[0] == "failed"
     pair.machines[0].switch(chunked_bodies=True)
     assert outcome(pair, "chunked_body", chunked_bodies=True) == ("passed", "")
+
+
+def test_a02_a_limited_queue_refuses_a_stream_before_it_begins_and_an_unlimited_one_is_not_filled(
+    pair: Pair,
+) -> None:
+    pair.machines[0].switch(**FULL)
+    assert outcome(pair, "full_server", **LIMITED) == ("passed", "")
+    assert outcome(pair, "full_server") == ("skipped", "no limit is set to the requests that wait")
+    assert outcome(pair, "full_server", max_queued=64)[0] == "skipped"
 
 
 def test_what_is_not_promised_is_skipped_with_the_reason(pair: Pair) -> None:

@@ -34,6 +34,8 @@ DEFAULTS: dict[str, Any] = {
     "prefill_tokens_per_s": 50_000.0,
     "decode_tokens_per_s": 400.0,
     "max_waiting": 64,
+    "full_status": 503,
+    "late_refusal": False,
     "api_key": None,
     "missing_routes": [],
     "messages_route": False,

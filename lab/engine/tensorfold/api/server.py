@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
 from ..engine import Engine
 from . import chat, messages, responses, status, vocabulary
 from .errors import ApiError
-from .wire import report, send_json
+from .wire import report, send_events, send_json
 
 BODY_LIMIT = 96 * 2**20
 Post = Callable[[BaseHTTPRequestHandler, Engine, dict[str, Any]], None]
@@ -69,12 +69,14 @@ class Handler(BaseHTTPRequestHandler):
             if route is None or path in self.engine.switches.get("missing_routes"):
                 send_json(self, {"error": "not found"}, 404)
                 return
-            waiting = self.engine.lanes.waiting
-            if route not in (
-                vocabulary.tokenize,
-                vocabulary.detokenize,
-            ) and waiting >= self.engine.switches.get("max_waiting"):
-                raise ApiError("the server is at capacity, try again later", status=503)
+            if route not in (vocabulary.tokenize, vocabulary.detokenize) and self._full():
+                refusal = ApiError(
+                    "the server is at capacity, try again later", self.engine.switches.get("full_status")
+                )
+                if not self.engine.switches.get("late_refusal"):
+                    raise refusal
+                send_events(self, _raising(refusal), None)
+                return
             ignored = self.engine.switches.get("ignore_fields")
             fields = {key: value for key, value in _as_object(body).items() if key not in ignored}
             route(self, self.engine, fields)
@@ -94,6 +96,10 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             raise ApiError(f"the request body is larger than {BODY_LIMIT // 2**20} MiB")
         return self.rfile.read(length)
+
+    def _full(self) -> bool:
+        lanes = self.engine.lanes
+        return lanes.running >= lanes.width and lanes.waiting >= self.engine.switches.get("max_waiting")
 
     def _admit(self) -> None:
         key = self.engine.switches.get("api_key")
@@ -124,6 +130,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class's name)
         """Nothing."""
+
+
+def _raising(error: ApiError) -> Iterator[Any]:
+    yield from ()
+    raise error
 
 
 def _as_object(body: bytes) -> dict[str, Any]:

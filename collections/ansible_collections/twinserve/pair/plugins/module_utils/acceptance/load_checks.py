@@ -6,7 +6,7 @@ import secrets
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from .client import Answer, Api
+from .client import CHAT, Answer, Api
 from .found import NotPromised
 from .promise import Promise
 from .reading import need, said
@@ -15,6 +15,7 @@ from .registry import check
 LONG_REPLY = "Count from 1 to 200 in words, one number a line, without anything else."
 REPEATS = 1500  # of a sentence: about 13,000 tokens
 GLANCE = 0.02
+MOST = 16
 
 
 def _together(api: Api, count: int) -> tuple[list[Answer], int]:
@@ -46,6 +47,32 @@ def one_more_waits(api: Api, promise: Promise) -> None:
     answers, _ = _together(api, promise.parallel + 1)
     for answer in answers:
         said(answer)
+
+
+@check
+def full_server(api: Api, promise: Promise) -> None:
+    """Where the queue is limited, a stream that finds no place is refused before it begins."""
+    if promise.max_queued is None:
+        raise NotPromised("no limit is set to the requests that wait")
+    count = promise.parallel + promise.max_queued
+    if count > MOST:
+        raise NotPromised(f"it takes {count} requests to fill the server")
+    with ThreadPoolExecutor(count) as pool:
+        asked = [pool.submit(api.chat, f"{LONG_REPLY} ({number})", max_tokens=256) for number in range(count)]
+        while _placed(api) < count:
+            need(not any(map(Future.done, asked)), f"{count} requests at once do not fill the server")
+            time.sleep(GLANCE)
+        answer = api.ask(CHAT, api.chat_body("Reply with OK.", max_tokens=16, stream=True))
+        for one in asked:
+            said(one.result())
+    answer.need(promise.full_status)
+    headers = {name.lower() for name in answer.headers}
+    need(answer.status != 429 or "retry-after" in headers, "429 came without Retry-After")
+
+
+def _placed(api: Api) -> int:
+    found = api.ask("/health").good()
+    return int(found["requests_running"]) + int(found.get("streams", {}).get("filling", 0))
 
 
 @check

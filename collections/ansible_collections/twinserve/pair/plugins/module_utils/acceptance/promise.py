@@ -22,6 +22,8 @@ class Promise:
     chunked_bodies: bool
     body_limit_mib: int
     health_pool: bool
+    full_status: int
+    max_queued: int | None
     image_tokens: int
     max_images: int
     max_videos: int
@@ -31,9 +33,12 @@ class Promise:
 def promised(settings: Mapping[str, Any], release: Mapping[str, Any]) -> dict[str, Any]:
     """The promise of a pair with these (effective) settings, as plain data."""
     own = release["engine_defaults"]
+    queued = (settings.get("engine_env") or {}).get(release["api"]["queue_variable"])
     known = {
         **release["api"],
         **settings,
+        # Zero is a limit, and empty is none.
+        "max_queued": int(queued) if str(queued).isdigit() else None,
         **{name: own[name] if settings.get(name) is None else settings[name] for name in LIMITS},
     }
     return {field.name: known[field.name] for field in fields(Promise)}
