@@ -1,7 +1,7 @@
 """Checks against a live pair, for its owner's CI. They change nothing. Three ways to say where it is:
 
     pytest tests/acceptance --ansible-inventory=inventory              all pairs of an inventory
-    pytest tests/acceptance --hosts=ssh://spark-a,ssh://spark-b        one pair, its head and worker
+    pytest tests/acceptance --sudo --hosts=ssh://spark-a,ssh://spark-b one pair, its head and worker
     TWINSERVE_API_KEY=... pytest tests/acceptance --api-url=https://spark-a:8888 --release=v1.1
 
 The first two ask on the head, which knows what is promised; the last needs no login: it is told by options.
@@ -85,9 +85,16 @@ def check(request: pytest.FixtureRequest) -> Callable[[str], Outcome]:
 def _opened(config: pytest.Config, place: str) -> Pair:
     if place == "--hosts":
         names = config.getoption("hosts").split(",")
-        options = ("connection", "ssh_config", "ssh_identity_file", "ansible_inventory", "force_ansible")
+        options = (
+            "connection",
+            "ssh_config",
+            "ssh_identity_file",
+            "ansible_inventory",
+            "force_ansible",
+            "sudo",
+        )
         given = {name: config.getoption(name) for name in options}
-        hosts = sorted(testinfra.get_hosts(names, sudo=True, **given), key=_rank)
+        hosts = sorted(testinfra.get_hosts(names, **given), key=_rank)
     else:
         inventory = config.getoption("ansible_inventory")
         open_host: Callable[[str], Any] = lambda name: testinfra.get_host(  # noqa: E731

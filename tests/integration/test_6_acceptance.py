@@ -26,7 +26,7 @@ def test_acceptance_passes_on_a_pair_that_serves_and_fails_on_a_stopped_one(
     hosts = ",".join(f"ansible://{name}" for name in lab.hosts)
     some = ("-k", "models or rank or supervisor")
     serving = acceptance(inventory)
-    by_hosts = acceptance(f"--hosts={hosts}", inventory, *some)
+    by_hosts = acceptance("--sudo", f"--hosts={hosts}", inventory, *some)
     lab.play("playbooks/stop.yml").succeeded()
     stopped = acceptance(inventory, *some)
     lab.play("site.yml").succeeded()
