@@ -44,9 +44,10 @@ def parallel_requests(api: Api, promise: Promise) -> None:
 @check
 def one_more_waits(api: Api, promise: Promise) -> None:
     """A request more than can run waits, and is then served."""
-    answers, _ = _together(api, promise.parallel + 1)
+    answers, most = _together(api, promise.parallel + 1)
     for answer in answers:
         said(answer)
+    need(most >= promise.parallel, f"nothing had to wait: never more than {most} requests ran")
 
 
 @check
