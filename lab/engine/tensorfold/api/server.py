@@ -69,17 +69,16 @@ class Handler(BaseHTTPRequestHandler):
             if route is None or path in self.engine.switches.get("missing_routes"):
                 send_json(self, {"error": "not found"}, 404)
                 return
-            if route not in (vocabulary.tokenize, vocabulary.detokenize) and self._full():
-                refusal = ApiError(
-                    "the server is at capacity, try again later", self.engine.switches.get("full_status")
-                )
-                if not self.engine.switches.get("late_refusal"):
-                    raise refusal
-                send_events(self, _raising(refusal), None)
-                return
             ignored = self.engine.switches.get("ignore_fields")
             fields = {key: value for key, value in _as_object(body).items() if key not in ignored}
-            route(self, self.engine, fields)
+            if route in (vocabulary.tokenize, vocabulary.detokenize):
+                route(self, self.engine, fields)
+                return
+            with self.engine.lanes.admit(self.engine.switches.get("max_waiting")) as placed:
+                if placed:
+                    route(self, self.engine, fields)
+                else:
+                    self._refuse()
 
         self._answer(run)
 
@@ -97,9 +96,13 @@ class Handler(BaseHTTPRequestHandler):
             raise ApiError(f"the request body is larger than {BODY_LIMIT // 2**20} MiB")
         return self.rfile.read(length)
 
-    def _full(self) -> bool:
-        lanes = self.engine.lanes
-        return lanes.running >= lanes.width and lanes.waiting >= self.engine.switches.get("max_waiting")
+    def _refuse(self) -> None:
+        """Say that the server is full: in time, or too late."""
+        switches = self.engine.switches
+        refusal = ApiError("the server is at capacity, try again later", switches.get("full_status"))
+        if not switches.get("late_refusal"):
+            raise refusal
+        send_events(self, _raising(refusal), None)
 
     def _admit(self) -> None:
         key = self.engine.switches.get("api_key")
