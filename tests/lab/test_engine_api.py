@@ -490,10 +490,19 @@ def test_four_run_and_the_fifth_waits_and_is_served(switched: Pair) -> None:
 
 
 def test_too_many_waiting_requests_are_turned_away(switched: Pair) -> None:
-    switched.machines[0].switch(max_waiting=0)
+    switched.machines[0].switch(max_waiting=0, decode_tokens_per_s=20)
+    ask = lambda: switched.chat("Tell me of 7 rivers and of 9 hills.")  # noqa: E731
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    while switched.ask("/health")[1]["requests_running"] < 4:
+        time.sleep(0.01)
     status, answer = switched.ask(CHAT, {"messages": _user("x")})
     assert status == 503 and "capacity" in answer["error"]["message"] and "type" not in answer["error"]
     assert switched.ask("/tokenize", {"prompt": "x"})[0] == 200
+    switched.machines[0].switch()
+    for thread in threads:
+        thread.join()
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ from tensorfold.schema import Hints, instance
 from tensorfold.settings import Settings, read_settings
 from tensorfold.switches import Switches
 
+NO_SWITCHES = Switches(Path("/nowhere"), 0)
+
 
 @pytest.mark.parametrize(
     "text", ["", "a", "Reply with OK.", "naïve café\n\t", "漢字 and 😀!", "x" * 100, '{"a": [1, 2]}']
@@ -369,13 +371,16 @@ def test_media_limits_hold_together(monkeypatch: pytest.MonkeyPatch) -> None:
         "type": "image_url",
         "image_url": {"url": "data:image/png;base64," + base64.b64encode(PNG).decode()},
     }
-    one = collect([{"role": "user", "content": [part]}], vision=True, urls=False)
+    one = collect([{"role": "user", "content": [part]}], vision=True, urls=False, switches=NO_SWITCHES)
     assert (one.images, len(one.ids)) == (1, 23 * 18)
     monkeypatch.setenv("TENSORFOLD_GLM_IMAGE_TOKENS", "100")
-    assert len(collect([{"role": "user", "content": [part]}], vision=True, urls=False).ids) == 100
+    assert (
+        len(collect([{"role": "user", "content": [part]}], vision=True, urls=False, switches=NO_SWITCHES).ids)
+        == 100
+    )
     monkeypatch.setenv("TENSORFOLD_GLM_MAX_IMAGES", "2")
     with pytest.raises(ApiError, match="too many images: 3, at most 2"):
-        collect([{"role": "user", "content": [part] * 3}], vision=True, urls=False)
+        collect([{"role": "user", "content": [part] * 3}], vision=True, urls=False, switches=NO_SWITCHES)
     monkeypatch.setenv("TENSORFOLD_GLM_REQUEST_IMAGE_TOKENS", "150")
     with pytest.raises(ApiError, match="images need 200 tokens, at most 150"):
-        collect([{"role": "user", "content": [part] * 2}], vision=True, urls=False)
+        collect([{"role": "user", "content": [part] * 2}], vision=True, urls=False, switches=NO_SWITCHES)

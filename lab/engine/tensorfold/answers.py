@@ -27,7 +27,7 @@ QUOTED = 400
 COLLAPSED = "!" * 8
 
 
-def answer(question: str, model: str, images: int, videos: int) -> str:
+def answer(question: str, model: str, images: int, videos: int, take: int = 0) -> str:
     """The reply to the last user message."""
     text = question.strip()
     needle = re.search(
@@ -53,7 +53,7 @@ def answer(question: str, model: str, images: int, videos: int) -> str:
     )
     if said and len(said[1].split()) <= 4:
         return said[1]
-    return _quote(text, model, images, videos)
+    return _quote(text, model if not take else f"{model}, take {take}", images, videos)
 
 
 def _calculate(left: float, operator: str, right: float) -> str:

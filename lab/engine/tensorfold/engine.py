@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterator
@@ -66,11 +67,13 @@ class Engine:
         self.answers: dict[str, dict[str, Any]] = {}
         self._peer = peer
         self._lock = threading.Lock()
+        self._alone = threading.Lock()
 
     def generate(self, job: Job, stats: Stats) -> Iterator[Delta]:
         """Yield the reply piece by piece and fill `stats`; waits for a lane first."""
         asked = time.monotonic()
-        with self.lanes.enter() as lane:
+        alone = self._alone if self.switches.get("one_at_a_time") else contextlib.nullcontext()
+        with alone, self.lanes.enter() as lane:
             if self.switches.get("hang_completions"):
                 threading.Event().wait()
             if self.switches.get("fail_completions"):
@@ -87,7 +90,8 @@ class Engine:
         stats.cached = self.kept.cached(job.prompt)
         self._peer.step()
         time.sleep((stats.prompt_tokens - stats.cached) / self.switches.get("prefill_tokens_per_s"))
-        self.kept.keep(job.prompt)
+        if not self.switches.get("forget_prompts"):
+            self.kept.keep(job.prompt)
         stats.prefill_s = time.monotonic() - started
 
     def _decode(self, job: Job, stats: Stats) -> Iterator[Delta]:

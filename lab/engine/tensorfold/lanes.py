@@ -29,8 +29,21 @@ class Lanes:
         self.waiting = 0
         self.running = 0
         self.prefilling = 0
+        self._admitted = 0
         self._free = threading.Semaphore(width)
         self._lock = threading.Lock()
+
+    @contextmanager
+    def admit(self, waiting: int) -> Iterator[bool]:
+        """Hold a place in a lane or in a line of so many; False when there is none."""
+        with self._lock:
+            placed = self._admitted < self.width + waiting
+            self._admitted += placed
+        try:
+            yield placed
+        finally:
+            with self._lock:
+                self._admitted -= placed
 
     @contextmanager
     def enter(self) -> Iterator[Lane]:

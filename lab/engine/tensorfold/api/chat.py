@@ -58,13 +58,26 @@ def _chunks(request: Chat, engine: Engine) -> Iterator[dict[str, Any]]:
 
     yield chunk({"role": "assistant"})
     calls = 0
-    for piece in engine.generate(request.job, stats):
+    for piece in _streamed(request, engine, stats):
         if piece.call:
             yield chunk({"tool_calls": [call_object(piece.call, calls)]})
             calls += 1
         else:
             yield chunk({"reasoning_content" if piece.kind == "reasoning" else "content": piece.text})
-    yield {**chunk({}, stats.finish), "usage": usage(stats), "tensorfold": figures(stats, request.with_ids)}
+    last = {**chunk({}, stats.finish), "usage": usage(stats), "tensorfold": figures(stats, request.with_ids)}
+    if engine.switches.get("no_usage"):
+        last.pop("usage")
+    yield last
+
+
+def _streamed(request: Chat, engine: Engine, stats: Stats) -> Iterator[Delta]:
+    """The pieces as they come, or in the wrong way that the lab wants."""
+    pieces = engine.generate(request.job, stats)
+    if engine.switches.get("one_piece"):
+        pieces = iter([Delta("content", joined(list(pieces), "content"))])
+    if engine.switches.get("late_reasoning"):
+        pieces = iter(sorted(pieces, key=lambda piece: piece.kind == "reasoning"))
+    yield from pieces
 
 
 def completions(handler: BaseHTTPRequestHandler, engine: Engine, body: dict[str, Any]) -> None:

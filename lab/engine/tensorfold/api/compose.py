@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
 from .. import answers
 from ..engine import Engine
-from ..reply import Job, Reply
+from ..reply import Call, Job, Reply
 from ..tokens import decode, encode
 from ..wording import ROLES, plain_text, prompt_ids
 from .errors import ApiError
-from .fields import budget, check_sampling, effort, flag, integer, stops
+from .fields import budget, check_sampling, effort, flag, integer, mood, stops
 from .forms import shaped, wanted_form
 from .media import Media, collect
 from .toolcalls import decide, read_tools
@@ -56,10 +57,12 @@ def read_chat(body: dict[str, Any], engine: Engine, param: str = "messages") -> 
     messages = read_messages(body)
     check_sampling(body)
     tools = read_tools(body)
-    media = collect(messages, shape.vision, shape.vision_urls)
+    media = collect(messages, shape.vision, shape.vision_urls, engine.switches)
     level = effort(body, shape.thinking, shape.effort)
     prompt = prompt_ids(messages, tools, media.ids, level is not None)
     asked = integer(body, "max_completion_tokens", "max_tokens", "max_output_tokens")
+    if asked and engine.switches.get("clamp_budget"):
+        asked = min(asked, shape.window - len(prompt))
     room = budget(shape.window, len(prompt), asked, shape.max_tokens, param)
     reply = _spoilt(_reply(body, engine, messages, tools, media, level), engine)
     return Chat(Job(prompt, reply, room, stops(body)), flag(body, "stream"), flag(body, "return_token_ids"))
@@ -74,15 +77,21 @@ def _reply(
     level: str | None,
 ) -> Reply:
     question = next((plain_text(m.get("content")) for m in reversed(messages) if m["role"] == "user"), "")
-    thought = answers.reasoning(question, level) if level else ""
-    form = wanted_form(body)
+    thinks = level and not engine.switches.get("never_reasons")
+    thought = answers.reasoning(question, level) if level and thinks else ""
+    form = None if thought and engine.switches.get("loose_after_reasoning") else wanted_form(body)
     last = messages[-1]
     calls = decide(tools, body.get("tool_choice"), question, last["role"] == "tool")
+    if engine.switches.get("untyped_arguments"):
+        calls = tuple(
+            Call(one.name, {key: str(value) for key, value in one.arguments.items()}) for one in calls
+        )
     if calls:
         return Reply(thought, "", calls)
     if last["role"] == "tool":
         return Reply(thought, f"The tool answered: {plain_text(last.get('content'))}")
-    plain = answers.answer(question, engine.shape.name, media.images, media.videos)
+    take = secrets.randbelow(10**9) if engine.switches.get("random_answers") else mood(body)
+    plain = answers.answer(question, engine.shape.name, media.images, media.videos, take)
     return Reply(thought, shaped(form, question, plain) if form else plain)
 
 

@@ -83,3 +83,19 @@ def budget(window: int, prompt: int, asked: int | None, default: int, param: str
     if prompt >= window:
         raise window_exceeded(window, prompt, 1, param)
     return asked if asked is not None else min(default, window - prompt)
+
+
+def mood(body: dict[str, Any]) -> int:
+    """What the seed changes in an answer that is not forced: nothing where sampling leaves one choice."""
+
+    def given(key: str, default: float) -> float:
+        value = body.get(key)
+        return default if value is None else float(value)
+
+    one_choice = (
+        given("temperature", 1) == 0
+        or given("top_p", 1) < 0.01
+        or given("top_k", 0) == 1
+        or given("min_p", 0) >= 1
+    )
+    return 0 if one_choice else int(given("seed", 0))

@@ -11,12 +11,14 @@ import urllib.request
 from dataclasses import dataclass
 from typing import Any
 
+from ..switches import Switches
 from ..tokens import media_ids
 from .errors import ApiError
 
 MB = 1_000_000
 PATCH = 28
 URL_SECONDS = 20
+VIDEO_SECONDS = 3600
 PARTS = {"image_url": "image", "input_image": "image", "video_url": "video", "input_video": "video"}
 
 
@@ -29,6 +31,9 @@ class Limits:
     total: int
     tokens: int
     all_tokens: int
+
+
+NO_LIMITS = Limits(10**9, 10**12, 10**12, 10**9, 10**9)
 
 
 @dataclass
@@ -63,7 +68,7 @@ def _env(key: str, default: int) -> int:
     return int(os.environ.get(key, default))
 
 
-def collect(messages: list[dict[str, Any]], vision: bool, urls: bool) -> Media:
+def collect(messages: list[dict[str, Any]], vision: bool, urls: bool, switches: Switches) -> Media:
     """All media of a prompt; a bad request if they are not allowed, not readable or too much."""
     found: dict[str, list[bytes]] = {"image": [], "video": []}
     for message in messages:
@@ -74,10 +79,15 @@ def collect(messages: list[dict[str, Any]], vision: bool, urls: bool) -> Media:
                 continue
             if not vision:
                 raise ApiError(f"this server does not accept {kind}s (it was started without --vision)")
-            found[kind].append(_fetch(_address(part, kind), urls))
+            found[kind].append(_fetch(_address(part, kind), urls or switches.get("fetch_urls")))
     ids: list[int] = []
     for kind, blobs in found.items():
-        ids += _count(kind, blobs)
+        refused = switches.get("refuse_media")
+        if any(media_format(blob) in refused for blob in blobs):
+            raise ApiError(f"{kind}s of this format are refused")
+        ids += _count(kind, blobs, not switches.get("no_limits"))
+    if switches.get("blind"):
+        return Media(0, 0, [])
     return Media(len(found["image"]), len(found["video"]), ids)
 
 
@@ -109,8 +119,8 @@ def _fetch(url: str, urls: bool) -> bytes:
         raise ApiError(f"media URL cannot be fetched: {error}") from None
 
 
-def _count(kind: str, blobs: list[bytes]) -> list[int]:
-    allowed = limits(kind)
+def _count(kind: str, blobs: list[bytes], limited: bool) -> list[int]:
+    allowed = limits(kind) if limited else NO_LIMITS
     if len(blobs) > allowed.count:
         raise ApiError(f"too many {kind}s: {len(blobs)}, at most {allowed.count}")
     if any(len(blob) > allowed.each for blob in blobs) or sum(map(len, blobs)) > allowed.total:
@@ -119,7 +129,7 @@ def _count(kind: str, blobs: list[bytes]) -> list[int]:
         )
     ids: list[int] = []
     for blob in blobs:
-        tokens = image_tokens(blob) if kind == "image" else video_tokens(blob)
+        tokens = image_tokens(blob) if kind == "image" else video_tokens(blob, limited)
         ids += media_ids(hashlib.sha256(blob).digest(), min(tokens, allowed.tokens))
     if len(ids) > allowed.all_tokens:
         raise ApiError(f"{kind}s need {len(ids)} tokens, at most {allowed.all_tokens} in one request")
@@ -167,8 +177,30 @@ def _webp_size(blob: bytes) -> tuple[int, int]:
     return width & 0x3FFF, height & 0x3FFF
 
 
-def video_tokens(blob: bytes) -> int:
+def video_tokens(blob: bytes, limited: bool) -> int:
     """Tokens of a video; frames are not decoded, the size stands for the length."""
     if blob[4:8] != b"ftyp" and not blob.startswith(b"\x1a\x45\xdf\xa3"):
         raise ApiError("a video is not an MP4, MOV, WebM or MKV")
+    if limited and mp4_seconds(blob) > VIDEO_SECONDS:
+        raise ApiError(f"a video is longer than {VIDEO_SECONDS} s")
     return 256 + len(blob) // 1024
+
+
+def mp4_seconds(blob: bytes) -> float:
+    """The length that the header of an MP4 or MOV gives; 0 without one."""
+    at = blob.find(b"mvhd\0")
+    if at < 0:
+        return 0.0
+    scale, length = struct.unpack(">II", blob[at + 16 : at + 24])
+    return float(length / scale)
+
+
+def media_format(blob: bytes) -> str:
+    """What a blob is, by its first bytes."""
+    if blob[4:8] == b"ftyp":
+        return "mov" if blob[8:10] == b"qt" else "mp4"
+    if blob.startswith(b"\x1a\x45\xdf\xa3"):
+        return "webm" if b"webm" in blob[:64] else "mkv"
+    if blob.startswith(b"\xff\xd8"):
+        return "jpeg"
+    return "webp" if blob.startswith(b"RIFF") else "png"

@@ -45,7 +45,7 @@ def delete(handler: BaseHTTPRequestHandler, engine: Engine, name: str) -> None:
 
 
 def _kept(engine: Engine, name: str) -> dict[str, Any]:
-    found = engine.answers.get(name)
+    found = None if engine.switches.get("forget_responses") else engine.answers.get(name)
     if found is None:
         raise ApiError(f"no response with id {name}", status=404)
     return found

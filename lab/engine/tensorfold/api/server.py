@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
 from ..engine import Engine
-from . import chat, responses, status, vocabulary
+from . import chat, messages, responses, status, vocabulary
 from .errors import ApiError
-from .wire import report, send_json
+from .wire import report, send_events, send_json
 
 BODY_LIMIT = 96 * 2**20
 Post = Callable[[BaseHTTPRequestHandler, Engine, dict[str, Any]], None]
@@ -43,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        if path in GETS:
+        if path in GETS and path not in self.engine.switches.get("missing_routes"):
             self._answer(lambda: GETS[path](self, self.engine))
         elif path.startswith("/v1/responses/"):
             self._answer(lambda: responses.fetch(self, self.engine, path.rpartition("/")[2]))
@@ -63,16 +63,22 @@ class Handler(BaseHTTPRequestHandler):
 
         def run() -> None:
             body = self._body()
-            if route is None:
+            if path == "/v1/messages" and self.engine.switches.get("messages_route"):
+                messages.create(self, self.engine, _as_object(body))
+                return
+            if route is None or path in self.engine.switches.get("missing_routes"):
                 send_json(self, {"error": "not found"}, 404)
                 return
-            waiting = self.engine.lanes.waiting
-            if route not in (
-                vocabulary.tokenize,
-                vocabulary.detokenize,
-            ) and waiting >= self.engine.switches.get("max_waiting"):
-                raise ApiError("the server is at capacity, try again later", status=503)
-            route(self, self.engine, _as_object(body))
+            ignored = self.engine.switches.get("ignore_fields")
+            fields = {key: value for key, value in _as_object(body).items() if key not in ignored}
+            if route in (vocabulary.tokenize, vocabulary.detokenize):
+                route(self, self.engine, fields)
+                return
+            with self.engine.lanes.admit(self.engine.switches.get("max_waiting")) as placed:
+                if placed:
+                    route(self, self.engine, fields)
+                else:
+                    self._refuse()
 
         self._answer(run)
 
@@ -83,13 +89,39 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             raise ApiError("Content-Length is not a number")
         length = int(text)
-        if length > BODY_LIMIT:
+        if self.engine.switches.get("chunked_bodies") and self.headers.get("Transfer-Encoding") == "chunked":
+            return self._chunks()
+        if length > BODY_LIMIT and not self.engine.switches.get("no_limits"):
             self.close_connection = True
             raise ApiError(f"the request body is larger than {BODY_LIMIT // 2**20} MiB")
         return self.rfile.read(length)
 
+    def _refuse(self) -> None:
+        """Say that the server is full: in time, or too late."""
+        switches = self.engine.switches
+        refusal = ApiError("the server is at capacity, try again later", switches.get("full_status"))
+        if not switches.get("late_refusal"):
+            raise refusal
+        send_events(self, _raising(refusal), None)
+
+    def _admit(self) -> None:
+        key = self.engine.switches.get("api_key")
+        if key and self.headers.get("Authorization") != f"Bearer {key}":
+            self.close_connection = True
+            raise ApiError("a key is needed", status=401)
+
+    def _chunks(self) -> bytes:
+        """A body in chunks, without trailers."""
+        found = b""
+        while size := int(self.rfile.readline(), 16):
+            found += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return found
+
     def _answer(self, run: Callable[[], None]) -> None:
         try:
+            self._admit()
             run()
         except ApiError as error:
             send_json(self, error.body(), error.status)
@@ -101,6 +133,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class's name)
         """Nothing."""
+
+
+def _raising(error: ApiError) -> Iterator[Any]:
+    yield from ()
+    raise error
 
 
 def _as_object(body: bytes) -> dict[str, Any]:

@@ -9,21 +9,29 @@ from ..engine import Engine
 from ..metrics import exposition
 from .wire import send_json, send_text
 
+FROZEN = "# TYPE tensorfold_health:requests_total counter\ntensorfold_health:requests_total 1\n"
+
 
 def models(handler: BaseHTTPRequestHandler, engine: Engine) -> None:
     """The one model."""
-    entry = {"id": engine.shape.name, "object": "model", "owned_by": "tensorfold"}
+    entry = {
+        "id": engine.switches.get("wrong_model") or engine.shape.name,
+        "object": "model",
+        "owned_by": "tensorfold",
+    }
     send_json(handler, {"object": "list", "data": [entry]})
 
 
 def metrics(handler: BaseHTTPRequestHandler, engine: Engine) -> None:
     """Prometheus text."""
-    send_text(handler, exposition(engine), "text/plain; version=0.0.4")
+    text = FROZEN if engine.switches.get("frozen_metrics") else exposition(engine)
+    send_text(handler, text, "text/plain; version=0.0.4")
 
 
 def health(handler: BaseHTTPRequestHandler, engine: Engine) -> None:
     """Counters; streams and pool only when more than one request can be decoded."""
-    send_json(handler, health_fields(engine))
+    hidden = engine.switches.get("health_without")
+    send_json(handler, {key: value for key, value in health_fields(engine).items() if key not in hidden})
 
 
 def health_fields(engine: Engine) -> dict[str, Any]:

@@ -33,6 +33,9 @@ def detokenize(handler: BaseHTTPRequestHandler, engine: Engine, body: dict[str, 
     if not isinstance(tokens, list) or not all(isinstance(token, int) for token in tokens):
         raise ApiError("tokens must be a list of token ids", param="tokens")
     try:
-        send_json(handler, {"prompt": decode(tokens)})
+        text = decode(tokens)
+        if engine.switches.get("lossy_detokenize"):
+            text = text.encode("ascii", "replace").decode()
+        send_json(handler, {"prompt": text})
     except ValueError as error:
         raise ApiError(str(error), param="tokens") from None

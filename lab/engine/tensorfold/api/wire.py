@@ -54,6 +54,8 @@ def send_text(handler: BaseHTTPRequestHandler, text: str, kind: str, status: int
     handler.send_response(status)
     handler.send_header("Content-Type", kind)
     handler.send_header("Content-Length", str(len(data)))
+    if status == 429:
+        handler.send_header("Retry-After", "5")
     if handler.close_connection:
         handler.send_header("Connection", "close")
     handler.end_headers()

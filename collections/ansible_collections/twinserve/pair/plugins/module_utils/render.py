@@ -12,6 +12,7 @@ from string import Template
 from typing import Any
 
 from . import image_source
+from .acceptance.promise import promised
 from .conditions import Facts, choose, holds
 from .container_limits import completed
 from .low_memory import needed_gib
@@ -223,6 +224,7 @@ def pair_config(
         "refit_append": release["refit"]["append"],
         "retry_env": _retry_env(release, plans[0]["env"]),
         "smoke": release["smoke"],
+        "promise": promised(effective, release),
         "digest": digest([plan["digest"] for plan in plans]),
     }
 
