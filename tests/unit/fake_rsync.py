@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """An rsync that pushes between two folders, as far as a copy uses it; $WORKER is the worker's cache.
 
-A file `dead-ADDRESS` beside it makes that rail fail; `cut-ADDRESS` breaks it in the middle of the next file.
+A file `dead-ADDRESS` beside it makes that rail fail; `cut-ADDRESS` breaks it in the middle of the next file;
+`late-ADDRESS` lets the worker tire of the next call that sends no content.
 Each call is noted in `calls`.
 """
 
@@ -68,6 +69,11 @@ def main(argv: list[str]) -> int:
             (WORKER / inside / one).parent.mkdir(parents=True, exist_ok=True)
             (WORKER / inside / one).touch()
         return 0
+    late = WORKER.parent / f"late-{address}"
+    if late.exists() and not any(word.startswith(("--partial-dir", "--dry-run")) for word in argv):
+        late.unlink()
+        print("rsync error: timeout in data send/receive (code 30) at io.c(205)", file=sys.stderr)
+        return 30
     (given,) = [word for word in argv if word.startswith("--partial-dir=")] or ["--partial-dir=/none"]
     moved = 0
     for name in filter(None, sys.stdin.read().split("\0")):

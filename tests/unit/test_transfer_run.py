@@ -114,6 +114,15 @@ def test_m04_a_blob_that_is_a_link_comes_with_its_payload(tmp_path: Path, progra
     assert (nodes.arrived(), nodes.lines("bytes")) == (FILES, sent), "the link alone is sent again"
 
 
+def test_a_copy_that_outlasts_its_last_connection_still_ends_whole(nodes: Nodes) -> None:
+    """It is made at the beginning; a worker that hears nothing on it for five minutes ends it."""
+    nodes.write(rails=[{"address": MAIN, "source": "198.51.100.1"}])
+    nodes.mark("late", MAIN)
+    assert nodes.copy() == 0
+    assert nodes.arrived() == FILES
+    assert not (nodes.top / f"late-{MAIN}").exists()
+
+
 def test_what_is_there_is_not_sent_again(nodes: Nodes, capsys: pytest.CaptureFixture[str]) -> None:
     nodes.copy()
     sent = nodes.lines("bytes")

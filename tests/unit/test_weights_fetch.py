@@ -247,12 +247,11 @@ def test_m10_the_clients_own_lock_means_that_the_network_stands_still(home: Path
 
 def test_m10_bytes_are_progress(home: Path, run: Fetch) -> None:
     blob = partly(home, FIRST)[FIRST]
+    part = f"{blob}.0a1b2c3d.incomplete"
     # Blocks are counted: each step is one more.
-    slow = (
-        f"for n in 1 2 3 4 5; do head -c 4096 /dev/zero >> {blob}.0a1b2c3d.incomplete; sync; sleep 0.3; done"
-    )
+    slow = f"for n in 1 2 3 4 5; do head -c 4096 /dev/zero >> {part}; sync {part}; sleep 0.3; done"
     (home / f"hub/models--o--n/trees/{REVISION}.json").unlink()
-    code, _ = run(f"{slow}; rm {blob}.0a1b2c3d.incomplete; {bring(home, blob)}", stall=1.0)
+    code, _ = run(f"{slow}; rm {part}; {bring(home, blob)}", stall=1.0)
     assert code == 0
 
 

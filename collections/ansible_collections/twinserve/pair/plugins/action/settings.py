@@ -12,6 +12,10 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.vars import load_extra_vars
+
+# Workers are forked, one for each task, from the process that loads this. One that does not find the filters
+# loaded takes a tenth of a second to do so.
+from ansible_collections.twinserve.pair.plugins.filter import hosts, nodes, plans  # noqa: F401
 from ansible_collections.twinserve.pair.plugins.module_utils.catalogue import CatalogueError
 from ansible_collections.twinserve.pair.plugins.module_utils.pair_finding import NoPair, Pair, find_pair
 from ansible_collections.twinserve.pair.plugins.module_utils.settings_check import Fault

@@ -13,7 +13,11 @@ from .streams import CopyError
 def main(argv: list[str]) -> int:
     """Exit code 0 when everything arrived; what did not stays to be gone on with."""
     try:
-        Copy(parse(Path(argv[1]).read_text(encoding="utf-8")), _say).run()
+        copy = Copy(parse(Path(argv[1]).read_text(encoding="utf-8")), _say)
+        try:
+            copy.run()
+        finally:
+            copy.halt()
     except (CopyError, PlanError, OSError) as error:
         _say(str(error))
         return 1

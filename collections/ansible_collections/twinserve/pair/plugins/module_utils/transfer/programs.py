@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO
 
 from .said import Result, beside_progress
@@ -26,8 +26,11 @@ class Programs:
         self._lock = threading.Lock()
         self._ended = False
 
-    def run(self, argv: Sequence[str], names: Sequence[str], told: Told) -> Result:
-        """Run to the end; `names` go to its standard input, each line of its output to `told`."""
+    def run(self, argv: Sequence[str], names: Iterable[str], told: Told) -> Result:
+        """Run to the end, each line of its output to `told`.
+
+        `names` go to its standard input all at once, as soon as the last is known.
+        """
         tail: deque[str] = deque(maxlen=_TAIL)
         try:
             program = self._start(argv)
@@ -72,7 +75,7 @@ def _terminate(program: subprocess.Popen[bytes]) -> None:
         os.killpg(program.pid, signal.SIGTERM)
 
 
-def _feed(pipe: IO[bytes], names: Sequence[str]) -> None:
+def _feed(pipe: IO[bytes], names: Iterable[str]) -> None:
     # A program that ended before it had read them tells so by its exit code.
     with contextlib.suppress(BrokenPipeError), pipe:
         pipe.write("".join(f"{name}\0" for name in names).encode("utf-8", "surrogateescape"))

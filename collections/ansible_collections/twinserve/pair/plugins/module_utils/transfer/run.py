@@ -12,6 +12,7 @@ from .. import page_cache, progress
 from ..ssh_client import FAILED
 from . import said, words
 from .dealing import Batch, File, Queue
+from .last_pass import LastPass
 from .plan import Load, Plan, Way, load
 from .programs import Programs
 from .streams import CopyError, Counted, Streams
@@ -43,14 +44,17 @@ class Copy:
         if way is self._plan.lan:
             streams = self._streams(wanted, [way])
             streams.start()
+        last = None
+        if lacks.links or lacks.files.intersection(wanted.last):
+            last = LastPass(self._plan, self._programs, wanted.last, way)
         files = [one for one in wanted.payloads if one.name in lacks.files]
         large = [one for one in files if one.size >= _LARGE]
         self._make_room(way, [one for one in large if one.name in lacks.new])
         # Small ones that came before large ones would keep the large ones to the end, and one rail with them.
         streams.complete(lacks.files, files if _any_large(wanted) else ())
         self._follow(streams, sum(one.size for one in wanted.payloads))
-        if lacks.links or lacks.files.intersection(wanted.last):
-            self._finish(streams.alive(), wanted.last)
+        if last:
+            last.run(streams.alive())
         self._tell(_summary(streams.moved(), time.monotonic() - began))
 
     def _streams(self, wanted: Load, ways: Sequence[Way]) -> Streams:
@@ -122,16 +126,6 @@ class Copy:
             for name in batch.names:
                 page_cache.forget(self._plan.source / name)
         return fault
-
-    def _finish(self, ways: Sequence[Way], names: Sequence[str]) -> None:
-        """One pass, in order: a link never comes before what it points to."""
-        fault: said.Fault | None = None
-        for way in ways:
-            result = self._programs.run(words.finish(self._plan, way), names, lambda _: None)
-            fault = said.fault(result, self._plan.user, way.address)
-            if fault is None:
-                return
-        raise CopyError(fault.text if fault else "no rail is left")
 
     def _report(self, streams: Streams, total: int) -> None:
         count = streams.count()
