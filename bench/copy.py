@@ -157,7 +157,8 @@ def table(found: Sequence[Found]) -> str:
         # Bytes may differ between shapes: rates are compared, in units of one rail's limit.
         faster = one.fraction * way.rails / found[0].fraction
         runs = " ".join(f"{seconds:.2f}" for seconds in one.seconds)
-        lines.append(f"{one.name:40} {one.median:>6.2f} s {one.fraction:>7.2f} {faster:>6.2f}x   {way.goal:18} {runs}")
+        figures = f"{one.median:>6.2f} s {one.fraction:>7.2f} {faster:>6.2f}x   {way.goal:18}"
+        lines.append(f"{one.name:40} {figures} {runs}")
     return "\n".join(lines)
 
 

@@ -38,7 +38,7 @@ def promised(settings: Mapping[str, Any], release: Mapping[str, Any]) -> dict[st
         **release["api"],
         **settings,
         # Zero is a limit, and empty is none.
-        "max_queued": int(queued) if str(queued).isdigit() else None,
+        "max_queued": int(str(queued)) if str(queued).isdigit() else None,
         **{name: own[name] if settings.get(name) is None else settings[name] for name in LIMITS},
     }
     return {field.name: known[field.name] for field in fields(Promise)}
