@@ -78,6 +78,7 @@ test-rdma: dev ## The link and NFS on two virtual machines with RoCE devices and
 bench: dev ## How fast copies and second runs are, as ratios in one run; ten minutes, not in CI
 	@$(SUDO) $(BIN)/python -m bench.copy
 	@$(SUDO) $(BIN)/python -m bench.look
+	@$(SUDO) $(BIN)/python -m bench.serve
 
 .PHONY: manual
 manual: venv ## Write the generated parts: settings manual, README table

@@ -32,9 +32,7 @@ class Timed:
 
 def play(pair: Pair, *words: str) -> float:
     """Seconds of a play that finds nothing to change."""
-    began = time.monotonic()
-    said = _run(pair, *words)
-    seconds = time.monotonic() - began
+    seconds, said = run(pair, *words)
     if _CHANGED.search(said):
         sys.exit(f"bench: {words[0]} changed something:\n{said[-3000:]}")
     return seconds
@@ -42,13 +40,16 @@ def play(pair: Pair, *words: str) -> float:
 
 def round_trips(pair: Pair, *words: str) -> int:
     """Commands that a play sends to hosts, one ssh session each on a connection that is kept."""
-    return len(re.findall(r"SSH: EXEC ", _run(pair, "-vvv", *words)))
+    return len(re.findall(r"SSH: EXEC ", run(pair, "-vvv", *words)[1]))
 
 
-def _run(pair: Pair, *words: str) -> str:
+def run(pair: Pair, *words: str, **variables: str) -> tuple[float, str]:
+    """Seconds of a play, and what it printed."""
     argv = [str(ROOT / ".venv/bin/ansible-playbook"), "-i", str(pair.folder / "inventory"), *words]
-    env = {**os.environ, "ANSIBLE_NOCOLOR": "1"}
+    env = {**os.environ, "ANSIBLE_NOCOLOR": "1", **variables}
+    began = time.monotonic()
     done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - began
     if done.returncode:
         sys.exit(f"bench: {words} failed:\n{done.stdout[-3000:]}{done.stderr}")
-    return done.stdout
+    return seconds, done.stdout
