@@ -31,6 +31,7 @@ from . import (
     network_owner,
     nfs_probe,
     rdma,
+    run_lock,
     services,
 )
 from .shared_weights import HOME
@@ -75,6 +76,8 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
         "state": lambda: _json(Path("/run/twinserve/state.json")),
         "rank_plan": lambda: _json(Path(managed_files.ETC, "rank.json")),
         "good": good.read_good,
+        # Read with the rest: who changes the node later asks whether another run has done so since.
+        "held": _last_run,
         "pair_config": lambda: _json(Path(managed_files.ETC, "pair.json")),
     }
     futures = {name: pool.submit(reader) for name, reader in readers.items()}
@@ -91,6 +94,12 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
     found["disk"] = _disk(found, wanted)
     found["errors"] = errors
     return found
+
+
+def _last_run() -> str:
+    """The id of the run that held the node last, empty for none."""
+    last = run_lock.read()
+    return last.id if last else ""
 
 
 def _identity(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:

@@ -1,0 +1,74 @@
+"""Action `twinserve.pair.run_lock`: say who runs this, and whether another run from here has ended."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import sys
+import time
+import uuid
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible_collections.twinserve.pair.plugins.module_utils.run_lock import (
+    Holder,
+    Process,
+    find_process,
+    parse,
+)
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]
+    """The node cannot know whether a process of the controller lives."""
+
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Ask the node, and once more when the run that it names has ended here."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        own = _own()
+        args = {**self._task.args, "holder": asdict(own)}
+        answer = self._call(args, task_vars)
+        other = parse(answer.get("holder"))
+        if other and other.controller == own.controller and not _lives(other.run):
+            answer = self._call({**args, "gone": other.id}, task_vars)
+        if answer.get("failed"):
+            host = (task_vars or {}).get("inventory_hostname", "")
+            answer["msg"] = f"{host}: {answer['msg']}"
+        return {**result, **answer}
+
+    def _call(self, args: dict[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        answer: dict[str, Any] = self._execute_module(
+            module_name="twinserve.pair.run_lock", module_args=args, task_vars=task_vars
+        )
+        return answer
+
+
+def _own() -> Holder:
+    # Every task has a process of its own; the run is the one that they all come from.
+    run = find_process(os.getppid()) or Process(os.getppid(), 0)
+    books = [Path(word).name for word in sys.argv[1:] if word.endswith((".yml", ".yaml"))]
+    name = socket.gethostname()
+    return Holder(
+        who=f"{getpass.getuser()}@{name}",
+        what=" ".join(books) or "a playbook",
+        since=time.strftime("%H:%M:%S %Z"),
+        controller=f"{name}/{uuid.getnode():x}",
+        run=run,
+    )
+
+
+def _lives(run: Process) -> bool:
+    """Whether a run of this controller is under way; where there is no /proc (macOS) its id alone tells."""
+    if Path("/proc/self/stat").exists():
+        return find_process(run.pid) == run
+    try:
+        os.kill(run.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # another user's
+    return True

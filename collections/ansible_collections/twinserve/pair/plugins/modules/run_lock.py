@@ -1,0 +1,81 @@
+#!/usr/bin/python
+"""Ansible module: hold a node for this run of a playbook."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: run_lock
+short_description: Hold a node for this run, which is about to change it
+description:
+  - Fails, and names who it is, while another run holds the node, and when another run has held it since this one
+    looked at it. The node is held until the run's process ends; nothing has to be let go of.
+  - The action of the same name fills in who runs this, and finds out whether another run of the same controller has
+    ended. In check mode nothing is held, and nothing refused.
+author: [The Twinserve developers]
+options:
+  holder:
+    description: The run. Filled in by the action.
+    type: dict
+  gone:
+    description: The id of a run that has ended, as its controller knows. Filled in by the action.
+    type: str
+  seen:
+    description:
+      - The id of the run that held the node last when this one looked, RV(twinserve.pair.node_facts#module:ansible_facts)
+        has it; empty for none. Without it nothing that happened before is asked for.
+    type: str
+attributes:
+  check_mode: {support: full, description: Does nothing.}
+  diff_mode: {support: none, description: A run is not told as a change.}
+"""
+
+EXAMPLES = r"""
+- name: Hold the node for this run
+  twinserve.pair.run_lock:
+    seen: "{{ ansible_facts['twinserve_node'].held }}"
+  become: true
+"""
+
+RETURN = r"""
+holder:
+  description: The other run, when it is the reason for a failure.
+  type: dict
+  returned: on failure
+"""
+
+import os
+from dataclasses import asdict, replace
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import run_lock
+
+ARGUMENTS: dict[str, Any] = {
+    "holder": {"type": "dict"},
+    "gone": {"type": "str"},
+    "seen": {"type": "str"},
+}
+
+
+def main() -> None:
+    """Take it, or say who has it."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    if module.check_mode:
+        module.exit_json(changed=False)
+    given = module.params
+    try:
+        own = run_lock.parse(given["holder"])
+        if own is None:
+            raise ValueError("no run was named")
+        own = replace(own, session=run_lock.ssh_session(os.getpid()))
+        run_lock.take(own, given["seen"], given["gone"])
+    except run_lock.HeldError as error:
+        module.fail_json(msg=str(error), holder=asdict(error.holder), holder_id=error.holder.id)
+    except (OSError, ValueError, KeyError) as error:
+        module.fail_json(msg=f"{run_lock.PATH}: {error}")
+    module.exit_json(changed=False)
+
+
+if __name__ == "__main__":
+    main()
