@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -216,12 +217,21 @@ def ask_slowly(lab: Lab, pace: float) -> subprocess.Popen[str]:
     return asked
 
 
-def test_running_requests_end_before_the_pair_is_stopped(lab: Lab) -> None:
+def test_running_requests_end_before_the_pair_is_stopped_and_meanwhile_nobody_else_changes_it(
+    lab: Lab,
+) -> None:
     lab.play("serve.yml", "-e", "drain_timeout=600").succeeded()
     asked = ask_slowly(lab, 0.3)
     before = lab.containers()
     run = start_play(lab, "-e", "drain_timeout=600", "-e", "parallel=2")
     wait_for(lambda: "waiting for 1 request to end before the stop" in state(lab)["detail"])
+    for words in (["serve.yml", "-e", "parallel=3"], ["playbooks/stop.yml"]):
+        said = words_of(lab.play(*words).refused())
+        for host in lab.hosts:
+            told = (
+                rf"{host}: serve.yml by \S+@\S+ \(pid {run.pid}, since [^)]+\) is changing it: run this again"
+            )
+            assert re.search(told, said), said
     assert lab.containers() == before
     lab.verb("engine", lab.hosts[0], "--clear")
     answer = json.loads(asked.communicate()[0])
