@@ -14,6 +14,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils.run_lock import (
     Holder,
     Process,
     find_process,
+    let_go,
     read,
     ssh_session,
     take,
@@ -42,9 +43,9 @@ def alive(holder: Holder, session: subprocess.Popen[bytes]) -> Holder:
 
 def test_the_first_run_takes_it_once(lock: Path) -> None:
     assert read(lock) is None
-    assert take(ALICE, "", path=lock)
+    take(ALICE, "", path=lock)
+    take(ALICE, "", path=lock)  # its own later steps come to it again
     assert read(lock) == ALICE
-    assert not take(ALICE, "", path=lock), "its own later steps come to it again"
 
 
 def test_a_second_run_is_told_who_is_at_work(lock: Path, session: subprocess.Popen[bytes]) -> None:
@@ -54,7 +55,7 @@ def test_a_second_run_is_told_who_is_at_work(lock: Path, session: subprocess.Pop
         with pytest.raises(HeldError) as caught:
             take(BOB, seen, path=lock)
         assert str(caught.value) == (
-            "serve.yml by alice@laptop (pid 41, since 10:03:22 UTC) is changing it:"
+            "serve.yml by alice@laptop (pid 41, since 10:03:22 UTC) is changing this pair:"
             " run this again when that has ended"
         )
     assert read(lock) == alices
@@ -67,7 +68,19 @@ def test_a_run_whose_session_has_ended_is_in_nobodys_way(
     take(alices, "", path=lock)
     session.kill()
     session.wait()
-    assert take(BOB, alices.id, path=lock)
+    take(BOB, alices.id, path=lock)
+    assert read(lock) == BOB
+
+
+def test_a_run_that_has_let_go_is_in_nobodys_way(lock: Path, session: subprocess.Popen[bytes]) -> None:
+    """Its ssh session may live on: it is kept, and shared with what is run next."""
+    alices = alive(ALICE, session)
+    take(alices, "", path=lock)
+    let_go(BOB, path=lock)
+    with pytest.raises(HeldError, match="is changing this pair"):
+        take(BOB, alices.id, path=lock)
+    let_go(ALICE, path=lock)
+    take(BOB, alices.id, path=lock)
     assert read(lock) == BOB
 
 
@@ -76,17 +89,20 @@ def test_what_was_changed_since_the_look_is_looked_at_again(lock: Path) -> None:
     with pytest.raises(HeldError) as caught:
         take(BOB, "", path=lock)
     assert str(caught.value) == (
-        "serve.yml by alice@laptop (pid 41, since 10:03:22 UTC) has changed it meanwhile: run this again"
+        "serve.yml by alice@laptop (pid 41, since 10:03:22 UTC) has changed this pair meanwhile:"
+        " run this again"
     )
-    assert take(BOB, None, path=lock), "who decides nothing by a look is let through"
+    take(BOB, None, path=lock)  # who decides nothing by a look is let through
+    assert read(lock) == BOB
 
 
 def test_of_the_same_controller_it_is_the_controller_that_knows(lock: Path) -> None:
     take(ALICE, "", path=lock)
     second = replace(ALICE, run=Process(99, 7100))
-    with pytest.raises(HeldError, match="is changing it"):
+    with pytest.raises(HeldError, match="is changing this pair"):
         take(second, ALICE.id, path=lock)
-    assert take(second, ALICE.id, gone=ALICE.id, path=lock)
+    take(second, ALICE.id, gone=ALICE.id, path=lock)
+    assert read(lock) == second
 
 
 def test_a_later_process_with_the_same_id_is_another_run(
@@ -95,7 +111,15 @@ def test_a_later_process_with_the_same_id_is_another_run(
     found = find_process(session.pid)
     assert found is not None
     take(replace(ALICE, session=replace(found, started=found.started - 1)), "", path=lock)
-    assert take(BOB, ALICE.id, path=lock)
+    take(BOB, ALICE.id, path=lock)
+    assert read(lock) == BOB
+
+
+def test_on_the_controller_itself_the_run_counts_not_the_terminal(session: subprocess.Popen[bytes]) -> None:
+    """A login shell outlives it, and below tmux there is none."""
+    run = find_process(session.pid)
+    assert run is not None
+    assert replace(ALICE, run=run).at(os.getpid()).session == run
 
 
 def test_a_session_is_found_above_sudo(tmp_path: Path) -> None:

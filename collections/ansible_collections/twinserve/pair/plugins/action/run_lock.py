@@ -12,7 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
+from ansible_collections.twinserve.pair.plugins.module_utils.pair_finding import NoPair, find_pair
 from ansible_collections.twinserve.pair.plugins.module_utils.run_lock import (
     Holder,
     Process,
@@ -29,16 +31,22 @@ class ActionModule(ActionBase):  # type: ignore[misc]
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Ask the node, and once more when the run that it names has ended here."""
         result: dict[str, Any] = super().run(tmp, task_vars)
+        known = task_vars or {}
+        host, groups = str(known["inventory_hostname"]), known["groups"]
+        ranks = {name: one["rank"] for name in groups["all"] if "rank" in (one := known["hostvars"][name])}
+        try:
+            head = find_pair(host, groups, ranks).hosts[0]
+        except NoPair as fault:
+            raise AnsibleError(str(fault)) from fault
+        if host != head:
+            return {**result, "changed": False, "head": head}
         own = _own()
         args = {**self._task.args, "holder": asdict(own)}
         answer = self._call(args, task_vars)
         other = parse(answer.get("holder"))
         if other and other.controller == own.controller and not _lives(other.run):
             answer = self._call({**args, "gone": other.id}, task_vars)
-        if answer.get("failed"):
-            host = (task_vars or {}).get("inventory_hostname", "")
-            answer["msg"] = f"{host}: {answer['msg']}"
-        return {**result, **answer}
+        return {**result, **answer, "head": head}
 
     def _call(self, args: dict[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
         answer: dict[str, Any] = self._execute_module(
@@ -56,9 +64,15 @@ def _own() -> Holder:
         who=f"{getpass.getuser()}@{name}",
         what=" ".join(books) or "a playbook",
         since=time.strftime("%H:%M:%S %Z"),
-        controller=f"{name}/{uuid.getnode():x}",
+        controller=_machine(),
         run=run,
     )
+
+
+def _machine() -> str:
+    """What no address, name or interface changes."""
+    own = Path("/etc/machine-id")
+    return own.read_text().strip() if own.exists() else f"{uuid.getnode():x}"
 
 
 def _lives(run: Process) -> bool:

@@ -1,9 +1,9 @@
-"""Which run of a playbook changes this node: one at a time, and none what another has changed since its look.
+"""Which run of a playbook changes this pair: one at a time, and none what another has changed since its look.
 
-A run holds the node from its first change until its process ends; nothing has to be let go of, so that a run
-that is killed leaves no lock behind. Another run of the same controller sees there whether the process lives.
-For one of another controller the ssh session counts that the run came by: Ansible keeps it for two minutes
-after its last use.
+The head of a pair has the lock. A run lets go of it at its end. One that was killed leaves no lock behind:
+another run of the same controller sees there whether the process lives, and so does the head when it is the
+controller itself; for one of another controller the ssh session counts that the run came by, which Ansible
+keeps for two minutes after its last use.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 PATH = Path("/run/twinserve.lock")
@@ -36,6 +36,7 @@ class Holder:
     controller: str
     run: Process
     session: Process | None = None
+    ended: bool = False
 
     @property
     def id(self) -> str:
@@ -46,6 +47,11 @@ class Holder:
     def words(self) -> str:
         """For people."""
         return f"{self.what} by {self.who} (pid {self.run.pid}, since {self.since})"
+
+    def at(self, pid: int, root: Path = Path("/")) -> Holder:
+        """The same, with what stands for it on this machine, where it came to be process `pid`."""
+        here = find_process(self.run.pid, root) == self.run
+        return replace(self, session=self.run if here else ssh_session(pid, root))
 
 
 class HeldError(RuntimeError):
@@ -74,13 +80,14 @@ def parse(given: Mapping[str, object] | None) -> Holder | None:
         **{name: str(part) for name, part in parts.items()},
         run=_process(given["run"]),
         session=_process(session) if session else None,
+        ended=bool(given.get("ended")),
     )
 
 
 def take(
     own: Holder, seen: str | None, gone: str | None = None, path: Path = PATH, root: Path = Path("/")
-) -> bool:
-    """Hold the node for a run; tells whether it did not before. Raises HeldError.
+) -> None:
+    """Hold the pair for a run. Raises HeldError.
 
     `seen` is the id of the run that had held it last when this one looked, empty for none; None does not ask.
     `gone` is the id of a run whose controller knows that it has ended.
@@ -89,19 +96,30 @@ def take(
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         last = parse(json.loads(file.read() or "null"))
-        if last and last.id == own.id:
-            return False
-        if last and last.id != gone and lives(last, own, root):
-            raise HeldError(f"{last.words} is changing it: run this again when that has ended", last)
-        if last and seen is not None and last.id != seen:
-            raise HeldError(f"{last.words} has changed it meanwhile: run this again", last)
+        other = last if last and last.id != own.id else None
+        if other and other.id != gone and lives(other, own, root):
+            raise HeldError(f"{other.words} is changing this pair: run this again when that has ended", other)
+        if other and seen is not None and other.id != seen:
+            raise HeldError(f"{other.words} has changed this pair meanwhile: run this again", other)
         file.truncate(0)
         file.write(json.dumps(asdict(own)))
-        return True
+
+
+def let_go(own: Holder, path: Path = PATH) -> None:
+    """Tell that a run has done what it had to; what it may go on to look at is everybody's."""
+    with path.open("a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        last = parse(json.loads(file.read() or "null"))
+        if last and last.id == own.id:
+            file.truncate(0)
+            file.write(json.dumps(asdict(replace(last, ended=True))))
 
 
 def lives(other: Holder, own: Holder, root: Path = Path("/")) -> bool:
     """Whether another run may still be under way, as far as the node can tell."""
+    if other.ended:
+        return False
     if other.controller == own.controller:
         return True  # the controller itself looks
     return other.session is not None and find_process(other.session.pid, root) == other.session

@@ -1,18 +1,23 @@
 #!/usr/bin/python
-"""Ansible module: hold a node for this run of a playbook."""
+"""Ansible module: hold a pair for this run of a playbook, on its head."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: run_lock
-short_description: Hold a node for this run, which is about to change it
+short_description: Hold a pair for this run, which is about to change it
 description:
-  - Fails, and names who it is, while another run holds the node, and when another run has held it since this one
-    looked at it. The node is held until the run's process ends; nothing has to be let go of.
+  - Fails on the head of a pair, and names who it is, while another run holds the pair, and when another run has held it
+    since this one looked at it. Other nodes are not asked anything.
   - The action of the same name fills in who runs this, and finds out whether another run of the same controller has
     ended. In check mode nothing is held, and nothing refused.
 author: [The Twinserve developers]
 options:
+  state:
+    description: V(held) from now on, or V(released) again. A run that was killed holds nothing.
+    type: str
+    choices: [held, released]
+    default: held
   holder:
     description: The run. Filled in by the action.
     type: dict
@@ -30,13 +35,17 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Hold the node for this run
+- name: Hold the pair for this run
   twinserve.pair.run_lock:
     seen: "{{ ansible_facts['twinserve_node'].held }}"
   become: true
 """
 
 RETURN = r"""
+head:
+  description: The node that has the lock.
+  type: str
+  returned: always
 holder:
   description: The other run, when it is the reason for a failure.
   type: dict
@@ -44,7 +53,7 @@ holder:
 """
 
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -52,6 +61,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import run_lock
 
 ARGUMENTS: dict[str, Any] = {
+    "state": {"type": "str", "choices": ["held", "released"], "default": "held"},
     "holder": {"type": "dict"},
     "gone": {"type": "str"},
     "seen": {"type": "str"},
@@ -68,10 +78,12 @@ def main() -> None:
         own = run_lock.parse(given["holder"])
         if own is None:
             raise ValueError("no run was named")
-        own = replace(own, session=run_lock.ssh_session(os.getpid()))
-        run_lock.take(own, given["seen"], given["gone"])
+        if given["state"] == "released":
+            run_lock.let_go(own)
+        else:
+            run_lock.take(own.at(os.getpid()), given["seen"], given["gone"])
     except run_lock.HeldError as error:
-        module.fail_json(msg=str(error), holder=asdict(error.holder), holder_id=error.holder.id)
+        module.fail_json(msg=str(error), holder=asdict(error.holder))
     except (OSError, ValueError, KeyError) as error:
         module.fail_json(msg=f"{run_lock.PATH}: {error}")
     module.exit_json(changed=False)
