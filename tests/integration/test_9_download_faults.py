@@ -120,14 +120,15 @@ def test_m10_a_lock_that_another_process_holds_is_named_and_left_alone(model: Mo
     model.lab.root(head, "systemd-run", "--unit=foreign", "--uid=nvidia", "flock", lock, "sleep", "600")
     try:
         run = model.lab.play(PLAY, *model.words, "-e", "download_stall_s=30").refused()
-        state = model.lab.root(head, "systemctl", "show", "-P", "ActiveState,MainPID", "foreign").split()
+        pid, active = (
+            model.lab.root(head, "systemctl", "show", "--value", "--property", name, "foreign").strip()
+            for name in ("MainPID", "ActiveState")
+        )
     finally:
         model.lab.root(head, "systemctl", "stop", "foreign")
 
-    told = (
-        f"no progress for 30 s, waiting on {lock}, which process {state[1]} holds: let it end, and run again"
-    )
-    assert (told in one_line(run.output), state[0]) == (True, "active"), run.output
+    told = f"no progress for 30 s, waiting on {lock}, which process {pid} holds: let it end, and run again"
+    assert (told in one_line(run.output), active) == (True, "active"), run.output
     model.lab.play(PLAY, *model.words).succeeded()
     assert model.is_right()
 
@@ -135,11 +136,11 @@ def test_m10_a_lock_that_another_process_holds_is_named_and_left_alone(model: Mo
 def test_a_disk_that_fills_up_is_told_and_a_second_run_ends_right(model: Model) -> None:
     head = model.lab.hosts[0]
     model.publish({LAST: 64 * MIB})
-    model.serve(slow=8 * MIB, only=[LAST])
+    model.serve(slow=4 * MIB, only=[LAST])
     try:
         with running(model.lab, PLAY, *model.words) as play:
             wait_for(lambda: model.in_the_middle() and model.arrived() > 16 * MIB)
-            model.lab.verb("disk", head, "0.004")
+            model.lab.verb("disk", head, "0.02")
             run = play.end()
     finally:
         model.lab.verb("disk", head, "900")

@@ -142,8 +142,8 @@ def test_c09_a_container_that_gets_no_gpu_is_told_by_what_it_said(pair: Lab) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("release", sorted(path.stem for path in RELEASES.glob("*.yml")))
 def test_every_shipped_release_can_be_chosen(pair: Lab, release: str) -> None:
-    """On a machine of its architecture, which the lab's need not be."""
+    """On a machine of its architecture, which the lab's need not be; its weights are not in the lab's hub."""
     machine = shell(pair, pair.hosts[0], "dpkg --print-architecture").strip()
     text = f"extends: {release}\narchitecture: {machine}\n"
     (pair.folder / f"catalogue/here-{release}.yml").write_text(text)
-    pair.play("playbooks/preflight.yml", "-e", f"release=here-{release}").succeeded()
+    pair.play("playbooks/preflight.yml", "-e", f"release=here-{release}", "-e", "prepare=never").succeeded()
