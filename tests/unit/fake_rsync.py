@@ -2,7 +2,8 @@
 """An rsync that pushes between two folders, as far as a copy uses it; $WORKER is the worker's cache.
 
 A file `dead-ADDRESS` beside it makes that rail fail; `cut-ADDRESS` breaks it in the middle of the next file;
-`late-ADDRESS` lets the worker tire of the next call that sends no content.
+`late-ADDRESS` lets the worker tire of the next call that sends no content; `full-ADDRESS` fills its disk, and
+`mute-ADDRESS` loses what it says of that, once.
 Each call is noted in `calls`.
 """
 
@@ -74,6 +75,13 @@ def main(argv: list[str]) -> int:
         late.unlink()
         print("rsync error: timeout in data send/receive (code 30) at io.c(205)", file=sys.stderr)
         return 30
+    if (WORKER.parent / f"full-{address}").exists() and "--dry-run" not in argv:
+        mute = WORKER.parent / f"mute-{address}"
+        if mute.exists():
+            mute.unlink()
+        else:
+            print('rsync: [receiver] write failed on "x": No space left on device (28)', file=sys.stderr)
+        return 11
     (given,) = [word for word in argv if word.startswith("--partial-dir=")] or ["--partial-dir=/none"]
     moved = 0
     for name in filter(None, sys.stdin.read().split("\0")):

@@ -123,6 +123,16 @@ def test_a_copy_that_outlasts_its_last_connection_still_ends_whole(nodes: Nodes)
     assert not (nodes.top / f"late-{MAIN}").exists()
 
 
+def test_a_worker_whose_last_words_were_lost_is_asked_again(
+    nodes: Nodes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes.write(rails=[{"address": MAIN, "source": "198.51.100.1"}], streams=1)
+    nodes.mark("mute", MAIN)
+    nodes.mark("full", MAIN)
+    assert nodes.copy() == 1
+    assert "no space is left on the worker: make room and run it again" in capsys.readouterr().out
+
+
 def test_what_is_there_is_not_sent_again(nodes: Nodes, capsys: pytest.CaptureFixture[str]) -> None:
     nodes.copy()
     sent = nodes.lines("bytes")

@@ -115,6 +115,7 @@ def test_a_full_worker_says_what_to_do(reason: str) -> None:
 
 
 def test_a_failure_without_words_has_its_code() -> None:
-    assert meaning(3) == Fault("exit 3", hopeless=True)
+    assert meaning(3) == Fault("exit 3", hopeless=False)
+    assert meaning(3, "any words") == Fault("any words", hopeless=True)
     assert meaning(12, CLOSED, LAST) == Fault(LAST, hopeless=False)
     assert meaning(0, "any words") is None

@@ -25,6 +25,11 @@ _NOISE = re.compile(
     r"rsync error: |rsync: connection unexpectedly closed|rsync: \[\w+\] write error: Broken pipe"
 )
 
+# What a code means that came without a word.
+_SILENT = {
+    11: "the worker could not write, or the head could not read, and did not say why: look for a full disk"
+}
+
 
 @dataclass(frozen=True)
 class Result:
@@ -99,12 +104,14 @@ def fault(result: Result, user: str, address: str) -> Fault | None:
             return Fault(text, hopeless=True)
         cure = f"; {CURE}" if "rrsync" in hopeless else ""
         return Fault(f"{hopeless.strip()}{cure}", hopeless=True)
-    # A negative code is a signal: somebody ended that one process.
-    return Fault(reason(result), hopeless=result.code not in _BROKEN and result.code > 0)
+    # A negative code is a signal: somebody ended that one process. A worker's last words can be lost with it;
+    # asked once more it says them.
+    final = result.code not in _BROKEN and result.code > 0 and bool(said.strip())
+    return Fault(reason(result), hopeless=final)
 
 
 def reason(result: Result) -> str:
     """The line that tells most: rsync's own last one only repeats the code."""
     lines = [line.strip() for line in result.tail if line.strip()]
     telling: Sequence[str] = [line for line in lines if not _NOISE.match(line)] or lines
-    return telling[-1] if telling else f"exit {result.code}"
+    return telling[-1] if telling else _SILENT.get(result.code, f"exit {result.code}")
