@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from .client import CHAT, Answer, Api
+from .client import CHAT, Answer, Api, netloc
 from .found import NotPromised
 from .promise import Promise
 from .reading import need, prompt_tokens, refusal, said
@@ -80,8 +80,7 @@ def media_url_refused(api: Api, promise: Promise) -> None:
     family, here = connection.sock.family, connection.sock.getsockname()[0]
     connection.close()
     with socket.create_server((here, 0), family=family) as trap, ThreadPoolExecutor(1) as pool:
-        host = f"[{here}]" if ":" in here else here
-        url = f"https://{host}:{trap.getsockname()[1]}/red.png"
+        url = f"https://{netloc(here, trap.getsockname()[1])}/red.png"
         asked = pool.submit(_show, api, {"type": "image_url", "image_url": {"url": url}})
         came = False
         while not asked.done():
