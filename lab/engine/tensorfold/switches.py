@@ -59,6 +59,7 @@ DEFAULTS: dict[str, Any] = {
     "fetch_urls": False,
     "no_limits": False,
     "one_at_a_time": False,
+    "nobody_waits": False,
     "forget_prompts": False,
 }
 
