@@ -186,7 +186,10 @@ MEDIA = [name for name in NAMES if name.startswith(("image_", "video_", "limit_"
 @pytest.mark.parametrize("most", [0, 4])
 def test_a_right_pair_with_small_limits_to_media_fails_no_check(tmp_path: Path, most: int) -> None:
     with running_pair(tmp_path) as small:
-        limits = {"TENSORFOLD_GLM_MAX_IMAGES": str(most), "TENSORFOLD_GLM_MAX_VIDEOS": str(most)}
+        limits: dict[str, str | None] = {
+            "TENSORFOLD_GLM_MAX_IMAGES": str(most),
+            "TENSORFOLD_GLM_MAX_VIDEOS": str(most),
+        }
         small.up(env=limits)
         found = {name: outcome(small, name, max_images=most, max_videos=most) for name in MEDIA}
         assert [name for name, (result, _) in found.items() if result == "failed"] == [], found

@@ -130,7 +130,8 @@ def test_a_last_connection_that_could_not_be_begun_is_made_again(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever waits with it is another thread: what goes wrong there must not end a whole copy."""
-    real, refused = subprocess.Popen, []
+    real = subprocess.Popen
+    refused: list[list[str]] = []
 
     def popen(argv: list[str], **more: Any) -> Any:
         sends = argv[0] == "rsync" and not any(

@@ -58,7 +58,7 @@ def verify(folder: Path, deployed: dict[str, Any] | None, settings: dict[str, An
         "name": "Say who is in which pair",
         "ansible.builtin.set_fact": {"cacheable": True, "twinserve_pair": {**pair, "rank": "{{ rank }}"}},
     }
-    facts = {head: {"pair_config": deployed}, worker: {"pair_config": None}}
+    facts: dict[str, dict[str, Any]] = {head: {"pair_config": deployed}, worker: {"pair_config": None}}
     given = json.dumps({"__serve_config": settings, "only": ["models"]})
     return play(folder, [told, SUITE], facts, "--limit", "pair1", "-e", given)
 
