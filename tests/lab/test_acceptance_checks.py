@@ -107,6 +107,8 @@ PROOFS = [
     *(Proof(f"image_{kind}", {"blind": True}, "without a look") for kind in IMAGES),
     *(Proof(f"video_{kind}", {"refuse_media": [kind]}, "answered 400") for kind in VIDEOS),
     *(Proof(f"video_{kind}", {"blind": True}, "without a look") for kind in VIDEOS),
+    *(Proof(f"image_{kind}", {"wrong_colour": True}, "red was called 'It is green.'") for kind in IMAGES),
+    *(Proof(f"video_{kind}", {"wrong_colour": True}, "red was called 'It is green.'") for kind in VIDEOS),
     Proof("media_url_refused", {"fetch_urls": True}, "went to fetch"),
     Proof("limit_images", {"no_limits": True}, "answered 200 instead of 400"),
     Proof("limit_image_bytes", {"no_limits": True}, "answered 200 instead of 400"),

@@ -56,6 +56,7 @@ DEFAULTS: dict[str, Any] = {
     "forget_responses": False,
     "refuse_media": [],
     "blind": False,
+    "wrong_colour": False,
     "fetch_urls": False,
     "no_limits": False,
     "one_at_a_time": False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,7 +13,7 @@ from .found import NotPromised
 from .promise import Promise
 from .reading import need, prompt_tokens, refusal, said
 from .registry import check, checks
-from .samples import IMAGES, LONG, VIDEOS, big_png
+from .samples import COLOUR, IMAGES, LONG, VIDEOS, big_png
 
 QUESTION = "What colour is this? Answer in one word."
 GLANCE = 0.05
@@ -44,25 +45,33 @@ def _need_vision(promise: Promise, images: int = 0, videos: int = 0) -> None:
             raise NotPromised(f"{name} is {most}, and this check sends {sent}")
 
 
-def _seen(api: Api, *parts: dict[str, Any]) -> int:
+def _seen(api: Api, answer: Answer) -> int:
     """Tokens that the media take of the prompt; none is wrong: a picture that is dropped is answered too."""
-    answer = _show(api, *parts)
     said(answer)
     more = prompt_tokens(answer) - prompt_tokens(api.chat(QUESTION, max_tokens=32))
     need(more > 0, "the request was answered without a look at its media: they took no tokens of the prompt")
     return more
 
 
+def _recognised(api: Api, part: dict[str, Any]) -> None:
+    """The media are in the prompt, and what the model says of them is true."""
+    answer = _show(api, part)
+    _seen(api, answer)
+    text = said(answer)
+    told = re.search(rf"\b{COLOUR}\b", text, re.IGNORECASE)
+    need(told is not None, f"what is {COLOUR} was called {text[:200]!r}")
+
+
 def image(name: str, api: Api, promise: Promise) -> None:
-    """A picture of this format is seen."""
+    """A picture of this format is seen, and its colour told."""
     _need_vision(promise, images=1)
-    _seen(api, _part("image", IMAGES[name]))
+    _recognised(api, _part("image", IMAGES[name]))
 
 
 def video(name: str, api: Api, promise: Promise) -> None:
-    """A clip of this format is seen."""
+    """A clip of this format is seen, and its colour told."""
     _need_vision(promise, videos=1)
-    _seen(api, _part("video", VIDEOS[name]))
+    _recognised(api, _part("video", VIDEOS[name]))
 
 
 checks(image, "image", *IMAGES)
@@ -136,7 +145,7 @@ def limit_images_bytes(api: Api, promise: Promise) -> None:
 def limit_image_tokens(api: Api, promise: Promise) -> None:
     """A huge picture takes image_tokens at most."""
     _need_vision(promise, images=1)
-    tokens = _seen(api, _part("image", big_png(BIG)))
+    tokens = _seen(api, _show(api, _part("image", big_png(BIG))))
     need(
         tokens <= promise.image_tokens + MARGIN, f"one picture took {tokens} tokens of {promise.image_tokens}"
     )
