@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.twinserve.pair.plugins.module_utils import acceptance
-from ansible_collections.twinserve.pair.plugins.module_utils.acceptance.client import Api
+from ansible_collections.twinserve.pair.plugins.module_utils.acceptance.client import Api, netloc
 from ansible_collections.twinserve.pair.plugins.module_utils.acceptance.promise import promised
 from ansible_collections.twinserve.pair.plugins.module_utils.acceptance.suite import run_check
 from ansible_collections.twinserve.pair.plugins.module_utils.settings_check import resolve
@@ -43,10 +43,8 @@ class Pair:
 
 def check_on_head(pair: Pair, name: str) -> Outcome:
     """One check of the API from the head, where it listens even when nobody else may reach it."""
-    host = pair.config["api"]["host"]
-    host = f"[{host}]" if ":" in host else host
     asked = {
-        "base": f"http://{host}:{pair.config['api']['port']}",
+        "base": f"http://{netloc(pair.config['api']['host'], pair.config['api']['port'])}",
         "promise": pair.config["promise"],
         "name": name,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,6 +107,8 @@ PROOFS = [
     *(Proof(f"image_{kind}", {"blind": True}, "without a look") for kind in IMAGES),
     *(Proof(f"video_{kind}", {"refuse_media": [kind]}, "answered 400") for kind in VIDEOS),
     *(Proof(f"video_{kind}", {"blind": True}, "without a look") for kind in VIDEOS),
+    *(Proof(f"image_{kind}", {"wrong_colour": True}, "red was called 'It is green.'") for kind in IMAGES),
+    *(Proof(f"video_{kind}", {"wrong_colour": True}, "red was called 'It is green.'") for kind in VIDEOS),
     Proof("media_url_refused", {"fetch_urls": True}, "went to fetch"),
     Proof("limit_images", {"no_limits": True}, "answered 200 instead of 400"),
     Proof("limit_image_bytes", {"no_limits": True}, "answered 200 instead of 400"),
@@ -118,7 +121,8 @@ PROOFS = [
     Proof("limit_body", {"no_limits": True}, "was not answered: TimeoutError", seconds=3),
     Proof("parallel_requests", {**SLOW, "one_at_a_time": True}, "never more than 1 ran", whole=SLOW),
     Proof("one_more_waits", {**SLOW, "max_waiting": 0}, "answered 503", whole=SLOW),
-    Proof("one_more_waits", {**SLOW, "one_at_a_time": True}, "nothing had to wait", whole=SLOW),
+    Proof("one_more_waits", {**SLOW, "one_at_a_time": True}, "never more than 1 ran at once", whole=SLOW),
+    Proof("one_more_waits", {**SLOW, "nobody_waits": True}, "nothing had to wait: 5 ran", whole=SLOW),
     Proof("full_server", {**FULL, "full_status": 503}, "answered 503 instead of 429", LIMITED, FULL),
     Proof("full_server", {**FULL, "late_refusal": True}, "answered 200 instead of 429", LIMITED, FULL),
     Proof("full_server", {**SLOW, "full_status": 429}, "answered 200 instead of 429", LIMITED, FULL),
@@ -178,6 +182,25 @@ def test_a06_without_vision_a_picture_is_refused_and_not_ignored(pair: Pair, tmp
     assert (result, "answered 200 instead of 400" in text) == ("failed", True)
 
 
+MEDIA = [name for name in NAMES if name.startswith(("image_", "video_", "limit_", "media_"))]
+
+
+@pytest.mark.parametrize("most", [0, 4])
+def test_a_right_pair_with_small_limits_to_media_fails_no_check(tmp_path: Path, most: int) -> None:
+    with running_pair(tmp_path) as small:
+        limits: dict[str, str | None] = {
+            "TENSORFOLD_GLM_MAX_IMAGES": str(most),
+            "TENSORFOLD_GLM_MAX_VIDEOS": str(most),
+        }
+        small.up(env=limits)
+        found = {name: outcome(small, name, max_images=most, max_videos=most) for name in MEDIA}
+        assert [name for name, (result, _) in found.items() if result == "failed"] == [], found
+        passed = {name for name, (result, _) in found.items() if result == "passed"}
+        assert {"limit_images", "limit_videos"} <= passed
+        assert found["limit_images_bytes"] == ("skipped", f"max_images is {most}, and this check sends 7")
+        assert ("image_png" in passed, "limit_video_bytes" in passed) == (most > 0, most > 0)
+
+
 def test_a01_an_image_that_does_not_read_chunked_bodies_is_told_and_one_that_shall_fails(pair: Pair) -> None:
     said = "this image does not read chunked bodies (needs v1.9 or later): a buffering proxy is required"
     assert outcome(pair, "chunked_body") == ("skipped", said)
@@ -208,3 +231,9 @@ def test_nobody_there_is_a_failure_that_names_the_request(pair: Pair) -> None:
     found = run_check("models", Api("http://127.0.0.1:9", "sim"), PROMISE)
     assert found["result"] == "failed"
     assert found["text"].startswith("GET /v1/models was not answered: ConnectionRefusedError")
+
+
+def test_a_connection_that_fails_outside_a_request_fails_its_check_alone() -> None:
+    found = run_check("media_url_refused", Api("http://127.0.0.1:9", "sim"), PROMISE)
+    assert found["result"] == "failed"
+    assert found["text"].startswith("the check broke off: ConnectionRefusedError")

@@ -58,7 +58,7 @@ class FakeNode:
         self.folder = folder
         for part in ("bin", "answers", "root"):
             (folder / part).mkdir()
-        for program in ("docker", "systemctl", "journalctl", "nvidia-smi", "ss"):
+        for program in ("docker", "systemctl", "systemd-run", "journalctl", "nvidia-smi", "ss"):
             path = folder / "bin" / program
             path.write_text(SCRIPT)
             path.chmod(0o755)
@@ -74,6 +74,7 @@ class FakeNode:
         self.plan(PLAN)
         self.hardware()
         self.unit("inactive")
+        self.answer(f"systemctl_show_{paths.GUARD}", "ActiveState=inactive\n")
         self.container(None)
 
     def hardware(self, index: int = 3) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils.agent import caches, verbs
 from ansible_collections.twinserve.pair.plugins.module_utils.agent.__main__ import main
 from ansible_collections.twinserve.pair.plugins.module_utils.meminfo import Memory
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor import act
 from fake_node import LINK, PLAN, FakeNode
 from fake_world import World
 
 STARVED = "NVRM: nvAssertOkFailedNoLog: Assertion failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051)"
+HARDLY_ANY = Memory(119.7, 67.9, 2.0)
 
 
 @pytest.fixture
@@ -37,37 +40,87 @@ def test_l16_what_the_kernel_keeps_of_files_is_dropped_before_a_start(
     assert "drop_caches could not be written" in capsys.readouterr().err, "said, and the rank starts"
 
 
+def guards(node: FakeNode) -> list[str]:
+    return [call for call in node.calls if call.startswith("systemd-run ")]
+
+
 @pytest.mark.parametrize(
-    ("free", "available", "done"),
+    ("free", "available", "acts"),
     [
-        (7.9, 67.9, {"drop_caches": "3", "compact_memory": "1"}),
-        (8.0, 67.9, {}),
-        (3.0, 10.9, {}),  # nothing that would be won
+        (7.9, 67.9, True),
+        (8.0, 67.9, False),
+        (3.0, 10.9, False),  # nothing that would be won
     ],
 )
 def test_l16_the_guard_acts_when_hardly_anything_is_free_and_much_is_kept(
-    node: FakeNode, free: float, available: float, done: dict[str, str]
+    node: FakeNode, free: float, available: float, acts: bool
 ) -> None:
-    caches.relieve(Memory(119.7, available, free))
-    assert ordered(node) == done
+    assert caches.guard(Memory(119.7, available, free)) == []
+    assert len(guards(node)) == acts
 
 
 @pytest.mark.parametrize(
-    ("guard", "words", "done"),
+    ("guard", "words", "acts"),
     [
-        (True, ["state", "loading"], {"drop_caches": "3", "compact_memory": "1"}),
-        (True, ["state"], {}),
-        (False, ["state", "loading"], {}),
+        (True, ["state", "loading"], True),
+        (True, ["state"], False),
+        (False, ["state", "loading"], False),
     ],
 )
 def test_l16_the_guard_is_a_setting_and_ends_with_the_loading(
-    node: FakeNode, monkeypatch: pytest.MonkeyPatch, guard: bool, words: list[str], done: dict[str, str]
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch, guard: bool, words: list[str], acts: bool
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(verbs, "read_memory", lambda _root: Memory(119.7, 67.9, 2.0))
+    monkeypatch.setattr(verbs, "read_memory", lambda _root: HARDLY_ANY)
     node.plan({**PLAN, "load_guard": guard})
     assert main(words) == 0
-    assert ordered(node) == done
+    assert len(guards(node)) == acts
+
+
+def test_l16_a_look_waits_for_no_room_and_starts_one_guard_at_a_time(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the kernel is told to do can take longer than the supervisor waits for the look."""
+    monkeypatch.setattr(verbs, "read_memory", lambda _root: HARDLY_ANY)
+    node.plan({**PLAN, "load_guard": True})
+    assert verbs.state(loading=True)["warnings"] == []
+    assert ordered(node) == {}
+    (started,) = guards(node)
+    assert started.endswith("--unit=twinserve-guard.service --description=Twinserve load_guard "
+                            "/usr/local/sbin/twinserve-rank unit-guard")  # fmt: skip
+    node.answer("systemctl_show_twinserve-guard.service", "ActiveState=active\n")
+    verbs.state(loading=True)
+    assert guards(node) == [started]
+
+
+def test_l16_the_guards_unit_makes_room_and_rests(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(caches, "_REST", 0.2)
+    began = time.monotonic()
+    assert main(["unit-guard"]) == 0
+    assert ordered(node) == {"drop_caches": "3", "compact_memory": "1"}
+    assert time.monotonic() - began >= 0.2
+
+
+def test_l16_a_guard_that_cannot_be_started_is_a_warning(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verbs, "read_memory", lambda _root: HARDLY_ANY)
+    node.plan({**PLAN, "load_guard": True})
+    node.answer("systemd-run", "Failed to start transient service unit: No space left", 1)
+    (warning,) = verbs.state(loading=True)["warnings"]
+    assert warning.startswith("load_guard could not make room: systemd-run ")
+    assert "No space left" in warning
+
+
+def test_l16_a_kernel_log_that_is_slow_costs_no_look(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 3 * caches._QUICK < act._QUICK
+    monkeypatch.setattr(caches, "_QUICK", 0.2)
+    node.link(LINK)
+    node.answer("journalctl_-k", STARVED, do="exec sleep 5")
+    began = time.monotonic()
+    assert verbs.state(loading=True)["starved"] is None
+    assert time.monotonic() - began < 3
 
 
 def test_l16_the_kernel_log_is_asked_since_this_start_and_only_while_loading(node: FakeNode) -> None:

@@ -15,7 +15,24 @@ HDMI = "card0-HDMI-A-1"
 
 
 @pytest.mark.parametrize(
-    ("size", "warned"), [("16g", False), ("17g", True), ("64g", True), ("512m", False), ("128g", True)]
+    ("size", "warned"),
+    [
+        ("16g", False),
+        ("17g", True),
+        ("64g", True),
+        ("128g", True),
+        ("512m", False),
+        ("9999m", False),
+        ("16384m", False),
+        ("16385m", True),
+        ("16390m", True),
+        ("16400m", True),
+        ("17000m", True),
+        ("20480m", True),
+        ("32768m", True),
+        ("65536m", True),
+        ("100000m", True),
+    ],
 )
 def test_l18_shared_memory_above_16_gib_is_warned_of(size: str, warned: bool) -> None:
     found = resolved(shm_size=size)

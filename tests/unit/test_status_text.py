@@ -101,6 +101,12 @@ def test_k09_other_settings_than_written_are_named() -> None:
     ]
 
 
+def test_an_ipv6_address_of_the_api_is_shown_as_a_url_has_it() -> None:
+    config = CONFIG | {"api": {"bind": "::1", "port": 8888}}
+    lines = shown(node(state=STATE, pair_config=config), spark_b=node())
+    assert "  api      http://[::1]:8888/v1 (GLM)" in lines
+
+
 def test_a_head_without_a_deployment_says_what_to_run() -> None:
     assert shown(node(state=None, pair_config=None)) == [
         "pair1: absent: nothing is deployed on this head yet: run site.yml"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import content_check, hf_cache, progress
@@ -131,6 +134,27 @@ def test_a_worker_whose_last_words_were_lost_is_asked_again(
     nodes.mark("full", MAIN)
     assert nodes.copy() == 1
     assert "no space is left on the worker: make room and run it again" in capsys.readouterr().out
+
+
+def test_a_last_connection_that_could_not_be_begun_is_made_again(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits with it is another thread: what goes wrong there must not end a whole copy."""
+    real = subprocess.Popen
+    refused: list[list[str]] = []
+
+    def popen(argv: list[str], **more: Any) -> Any:
+        sends = argv[0] == "rsync" and not any(
+            word.startswith(("--partial-dir", "--dry-run", "--ignore-existing")) for word in argv
+        )
+        if sends and not refused:
+            refused.append(argv)
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        return real(argv, **more)
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    assert nodes.copy() == 0
+    assert (len(refused), nodes.arrived()) == (1, FILES)
 
 
 def test_what_is_there_is_not_sent_again(nodes: Nodes, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,9 @@ QUOTED = 400
 COLLAPSED = "!" * 8
 
 
-def answer(question: str, model: str, images: int, videos: int, take: int = 0) -> str:
+def answer(
+    question: str, model: str, images: int, videos: int, take: int = 0, colour: str | None = None
+) -> str:
     """The reply to the last user message."""
     text = question.strip()
     needle = re.search(
@@ -41,6 +43,8 @@ def answer(question: str, model: str, images: int, videos: int, take: int = 0) -
     capital = re.search(r"capital (?:city )?of (\w+)", lower)
     if capital and capital[1] in CAPITALS:
         return f"The capital of {capital[1].capitalize()} is {CAPITALS[capital[1]]}."
+    if colour and "colour" in lower:
+        return f"It is {colour}."
     if "fibonacci" in lower:
         return FIBONACCI
     sums = SUM.search(text)

@@ -73,7 +73,7 @@ class Engine:
         """Yield the reply piece by piece and fill `stats`; waits for a lane first."""
         asked = time.monotonic()
         alone = self._alone if self.switches.get("one_at_a_time") else contextlib.nullcontext()
-        with alone, self.lanes.enter() as lane:
+        with alone, self.lanes.enter(wait=not self.switches.get("nobody_waits")) as lane:
             if self.switches.get("hang_completions"):
                 threading.Event().wait()
             if self.switches.get("fail_completions"):

@@ -46,11 +46,11 @@ class Lanes:
                 self._admitted -= placed
 
     @contextmanager
-    def enter(self) -> Iterator[Lane]:
-        """Wait for a lane and hold it."""
+    def enter(self, wait: bool = True) -> Iterator[Lane]:
+        """Wait for a lane and hold it; or take one more than there are."""
         self.change(waiting=1)
         try:
-            self._free.acquire()
+            held = self._free.acquire(blocking=wait)
         finally:
             self.change(waiting=-1)
         lane = Lane(self)
@@ -60,7 +60,8 @@ class Lanes:
         finally:
             lane.decode()
             self.change(running=-1)
-            self._free.release()
+            if held:
+                self._free.release()
 
     def change(self, waiting: int = 0, running: int = 0, prefilling: int = 0) -> None:
         """Add to the counts, all at once."""

@@ -56,9 +56,11 @@ DEFAULTS: dict[str, Any] = {
     "forget_responses": False,
     "refuse_media": [],
     "blind": False,
+    "wrong_colour": False,
     "fetch_urls": False,
     "no_limits": False,
     "one_at_a_time": False,
+    "nobody_waits": False,
     "forget_prompts": False,
 }
 

@@ -91,7 +91,7 @@ def _reply(
     if last["role"] == "tool":
         return Reply(thought, f"The tool answered: {plain_text(last.get('content'))}")
     take = secrets.randbelow(10**9) if engine.switches.get("random_answers") else mood(body)
-    plain = answers.answer(question, engine.shape.name, media.images, media.videos, take)
+    plain = answers.answer(question, engine.shape.name, media.images, media.videos, take, media.colour)
     return Reply(thought, shaped(form, question, plain) if form else plain)
 
 

@@ -11,6 +11,7 @@ import urllib.request
 from dataclasses import dataclass
 from typing import Any
 
+from ..colours import colour
 from ..switches import Switches
 from ..tokens import media_ids
 from .errors import ApiError
@@ -38,11 +39,12 @@ NO_LIMITS = Limits(10**9, 10**12, 10**12, 10**9, 10**9)
 
 @dataclass
 class Media:
-    """What a prompt shows: counts and the ids that stand for it."""
+    """What a prompt shows: counts, the ids that stand for it, and its colour where that is known."""
 
     images: int
     videos: int
     ids: list[int]
+    colour: str | None = None
 
 
 def limits(kind: str) -> Limits:
@@ -88,7 +90,10 @@ def collect(messages: list[dict[str, Any]], vision: bool, urls: bool, switches: 
         ids += _count(kind, blobs, not switches.get("no_limits"))
     if switches.get("blind"):
         return Media(0, 0, [])
-    return Media(len(found["image"]), len(found["video"]), ids)
+    seen = colour([*found["image"], *found["video"]])
+    if seen and switches.get("wrong_colour"):
+        seen = "green"
+    return Media(len(found["image"]), len(found["video"]), ids, seen)
 
 
 def _address(part: dict[str, Any], kind: str) -> str:

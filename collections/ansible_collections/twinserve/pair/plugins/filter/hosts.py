@@ -12,6 +12,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     preview,
     render,
 )
+from ansible_collections.twinserve.pair.plugins.module_utils.acceptance.client import netloc
 
 
 def management_address(host: Mapping[str, Any]) -> str:
@@ -84,6 +85,7 @@ class FilterModule:
         """Map each name to its function."""
         return {
             "management_address": management_address,
+            "netloc": netloc,
             "names_to_resolve": names_to_resolve,
             "control_ways": control_ways,
             "snapshots_to_ask": snapshots_to_ask,

@@ -38,10 +38,10 @@ def read_error() -> str | None:
         return None
 
 
-def kernel_log(*options: str) -> str:
+def kernel_log(*options: str, timeout: float = 20.0) -> str:
     """The last lines of this boot's kernel log, perhaps only those that `options` of journalctl choose."""
     argv = ["journalctl", "-k", "-b", "-q", "-o", "cat", "--no-pager", "-n", str(_LINES), *options]
-    return run(argv, timeout=20)
+    return run(argv, timeout=timeout)
 
 
 def lost_ports(root: Path = Path("/")) -> list[str]:

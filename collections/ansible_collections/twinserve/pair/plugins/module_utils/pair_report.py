@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .acceptance.client import netloc
 from .pair_health import judge
 from .services import node_runs
 
@@ -34,7 +35,7 @@ def report(pair: str, hosts: Sequence[str], nodes: Mapping[str, Mapping[str, Any
         "state": state.get("state", "stopped") if config else None,
         "detail": state.get("detail"),
         "since": state.get("since"),
-        "api": f"http://{api['bind']}:{api['port']}/v1" if api else None,
+        "api": f"http://{netloc(api['bind'], api['port'])}/v1" if api else None,
         "served_name": config.get("served_name"),
         "release": config.get("release"),
         "window": effective.get("window"),

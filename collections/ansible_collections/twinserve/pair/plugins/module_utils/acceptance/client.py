@@ -18,6 +18,11 @@ CHAT = "/v1/chat/completions"
 SECONDS = 600.0  # a long prompt on a busy pair takes minutes
 
 
+def netloc(host: str, port: int | str) -> str:
+    """Host and port as a URL has them: an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 @dataclass(frozen=True)
 class Answer:
     """One whole answer."""

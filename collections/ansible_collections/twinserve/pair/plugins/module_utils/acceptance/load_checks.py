@@ -47,7 +47,10 @@ def one_more_waits(api: Api, promise: Promise) -> None:
     answers, most = _together(api, promise.parallel + 1)
     for answer in answers:
         said(answer)
-    need(most >= promise.parallel, f"nothing had to wait: never more than {most} requests ran")
+    need(most >= promise.parallel, f"with parallel {promise.parallel} never more than {most} ran at once")
+    need(
+        most == promise.parallel, f"nothing had to wait: {most} ran at once, with parallel {promise.parallel}"
+    )
 
 
 @check

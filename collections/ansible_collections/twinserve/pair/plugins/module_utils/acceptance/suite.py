@@ -33,6 +33,10 @@ def run_check(name: str, api: Api, promise: Mapping[str, Any]) -> dict[str, str]
         return {"name": name, "result": "failed", "text": str(error)}
     except NotPromised as reason:
         return {"name": name, "result": "skipped", "text": str(reason)}
+    except OSError as error:
+        # Outside of a request: one that is not answered says so itself.
+        text = f"the check broke off: {type(error).__name__} {error}"
+        return {"name": name, "result": "failed", "text": text}
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         # An answer of another shape than the protocol's, somewhere.
         text = f"the answer has another shape than expected: {type(error).__name__} {error}"

@@ -42,6 +42,8 @@ def answer(argv: Sequence[str], stdin: str) -> Any:
             return verbs.run()
         case ["unit-stop"]:
             return verbs.unit_stop()
+        case ["unit-guard"]:
+            return verbs.unit_guard()
         case ["unit-clean"]:
             return verbs.unit_clean()
     raise AgentError(USAGE)

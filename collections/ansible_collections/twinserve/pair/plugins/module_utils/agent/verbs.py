@@ -100,8 +100,7 @@ def state(root: Path = Path("/"), loading: bool = False) -> dict[str, Any]:
     `loading`: weights are on their way into memory, which is then guarded, if that is wanted, and watched.
     """
     plan = read_plan()
-    if loading and plan.get("load_guard"):
-        caches.relieve(read_memory(root))
+    unguarded = caches.guard(read_memory(root)) if loading and plan.get("load_guard") else []
     with ThreadPoolExecutor(max_workers=4) as pool:
         used = pool.submit(gpu.used_gib)
         read = pool.submit(clocks.problems, plan.get("clock"))
@@ -123,7 +122,7 @@ def state(root: Path = Path("/"), loading: bool = False) -> dict[str, Any]:
         "gpu_gib": gpu_gib,
         "memory_gib": cgroup.used_gib(found["pid"]) if found and gpu_gib is None else None,
         "starved": caches.starved(paths.LINK.stat().st_mtime) if loading and _link() else None,
-        "warnings": read.result() if shown.active == "active" else [],
+        "warnings": [*(read.result() if shown.active == "active" else []), *unguarded],
         "dark": dark_ports((_link() or {"rails": []})["rails"], root),
         "log": lines,
         # For a supervisor of the release before, which asks this agent while the pair is being upgraded.
@@ -161,6 +160,11 @@ def unit_stop() -> None:
     """Stop the container as the plan says. Only for the unit, whose own text never changes."""
     plan = read_plan()
     container.stop(plan["container"], int(plan["stop_timeout"]))
+
+
+def unit_guard() -> None:
+    """Make room for the driver while weights are loaded. Only for the unit that `state` starts for it."""
+    caches.relieve()
 
 
 def unit_clean() -> None:

@@ -18,7 +18,7 @@ class LastPass:
     def __init__(self, plan: Plan, programs: Programs, names: Sequence[str], way: Way) -> None:
         self._plan, self._programs, self._names, self._way = plan, programs, names, way
         self._begun = threading.Event()
-        self._result: Result | None = None
+        self._ended: Fault | None = Fault("the last pass broke off", hopeless=False)
         self._waiting = threading.Thread(target=self._wait, daemon=True)
         self._waiting.start()
 
@@ -30,7 +30,7 @@ class LastPass:
         fault: Fault | None = Fault("no rail is left", hopeless=False)
         if self._way in ways:
             # It may have ended meanwhile: a worker does not wait for ever.
-            fault = self._fault(self._way, self._go())
+            fault = self._go()
         for way in ways:
             if not fault or fault.hopeless:
                 break
@@ -38,14 +38,18 @@ class LastPass:
         if fault:
             raise CopyError(fault.text)
 
-    def _go(self) -> Result:
+    def _go(self) -> Fault | None:
         self._begun.set()
         self._waiting.join()
-        assert self._result
-        return self._result
+        return self._ended
 
     def _wait(self) -> None:
-        self._result = self._programs.run(words.finish(self._plan, self._way), self._late(), _quiet)
+        try:
+            result = self._programs.run(words.finish(self._plan, self._way), self._late(), _quiet)
+        except OSError as error:  # nobody could begin it, or hear it: another may
+            self._ended = Fault(str(error), hopeless=False)
+        else:
+            self._ended = self._fault(self._way, result)
 
     def _late(self) -> Iterator[str]:
         self._begun.wait()
