@@ -41,13 +41,19 @@ class Running:
 
 @contextmanager
 def running(lab: Lab, *words: str) -> Iterator[Running]:
-    """The play, which is killed when the test leaves it alone."""
+    """The play, without a terminal; it is killed when the test leaves it alone."""
     argv = [str(ROOT / ".venv/bin/ansible-playbook"), "-i", str(lab.inventory), *words]
     env = {**os.environ, "ANSIBLE_NOCOLOR": "1"}
     with tempfile.NamedTemporaryFile() as output:
         play = Running(
             subprocess.Popen(
-                argv, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+                argv,
+                cwd=ROOT,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             ),
             Path(output.name),
         )
