@@ -58,6 +58,7 @@ class FilterModule:
             "report_of": report_of,
             "tells": tells,
             "clean_screen": clean_text.screen,
+            "clean_running": clean_text.running,
             "clean_questions": clean_text.questions,
             "clean_choice": clean_text.choice,
             "clean_rest": clean_text.rest,
