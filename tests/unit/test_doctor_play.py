@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -37,7 +38,7 @@ def test_what_the_hub_refuses_is_a_finding_among_the_others(tmp_path: Path, hub:
             "msg": "{{ inventory_hostname }} has {{ __preflight_found.faults | to_json }}"
         }
     }
-    tasks = [
+    tasks: list[dict[str, Any]] = [
         {"twinserve.pair.settings": {}},
         {"ansible.builtin.include_role": {"name": "preflight", "tasks_from": "examine"}},
         found,
