@@ -129,7 +129,11 @@ def test_what_a_broken_copy_has_left_in_a_cache_goes(root: Path, tmp_path: Path)
         place.mkdir(parents=True)
         (place / "blob").write_text("x")
 
-    found = cleaning.find([str(tmp_path / "hf")], root)
+    # Two names of one cache.
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/hub").symlink_to(tmp_path / "hf/hub")
+
+    found = cleaning.find([str(tmp_path / "hf"), str(tmp_path / "other")], root)
 
     begun = [item for item in found if item.name.endswith(".twinserve-partial")]
     assert {(item.kind, item.name) for item in begun} == {("installed", str(place)) for place in places}

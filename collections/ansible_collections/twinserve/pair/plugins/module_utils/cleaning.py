@@ -188,11 +188,13 @@ def _weights(caches: Iterable[str], snapshots: Collection[tuple[str, str]]) -> I
 
 def _begun(caches: Iterable[str]) -> Iterator[Item]:
     """What a copy that broke has left in a worker's cache: nobody but the next copy can use it."""
-    for home in dict.fromkeys(Path(cache).resolve() for cache in caches if cache != HOME):
+    places: list[Path] = []
+    for home in (Path(cache) for cache in caches if cache != HOME):
         hub = home / "hub"
-        for path in (home / PARTIAL, *hub.glob(f"*--*/blobs/{PARTIAL}"), *hub.glob(f"blobs/*/{PARTIAL}")):
-            if path.is_dir():
-                yield Item("installed", "tree", str(path), stays=_shared([path]))
+        places += [home / PARTIAL, *hub.glob(f"*--*/blobs/{PARTIAL}"), *hub.glob(f"blobs/*/{PARTIAL}")]
+    for path in dict.fromkeys(place.resolve() for place in places):
+        if path.is_dir():
+            yield Item("installed", "tree", str(path), stays=_shared([path]))
 
 
 def _remove_snapshot(snapshot: Path) -> None:
