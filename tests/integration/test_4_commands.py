@@ -59,7 +59,7 @@ def test_the_doctor_finds_nothing_to_mend_on_a_pair_that_serves(lab: Lab, conver
 
     run = lab.play("playbooks/doctor.yml").succeeded()
 
-    assert (run.changed, "to be mended" in run.output) == (0, False)
+    assert (run.changed, "to be mended:" in run.output) == (0, False)
     assert differences(before, pair_state(lab)) == []
 
 

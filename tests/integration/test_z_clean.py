@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hosts_state import differences, pair_state
 from lab_pair import Lab, Play
+from link_setups import said
 from under_way import running
 
 OURS = r"""
@@ -27,7 +28,20 @@ def test_a_pair_that_serves_is_listed_and_not_cleared(lab: Lab, converged: Play)
 
     for text in ("/etc/twinserve", "weights", "images", "models--"):
         assert text in listed.output
-    assert "run playbooks/stop.yml first" in refused.output
+    assert "run playbooks/stop.yml first" in said(refused.output)
+    assert differences(before, pair_state(lab)) == []
+
+
+def test_a_job_on_one_node_keeps_the_whole_pair(lab: Lab, converged: Play) -> None:
+    lab.play("playbooks/stop.yml").succeeded()
+    before, worker = pair_state(lab), lab.hosts[1]
+    lab.root(worker, "systemd-run", "--quiet", "--unit=twinserve-job-said", "sleep", "600")
+    try:
+        refused = lab.play("playbooks/clean.yml", "-e", "clean_weights=true").refused()
+    finally:
+        lab.root(worker, "systemctl", "stop", "twinserve-job-said")
+
+    assert f"{worker}: twinserve-job-said.service runs: wait for it" in said(refused.output)
     assert differences(before, pair_state(lab)) == []
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import os
 import tarfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,22 @@ def test_a_dry_run_names_the_files_and_writes_none(node: Path, capsys: pytest.Ca
     assert {"rank.log", "supervisor.log", "state/state.json"} <= {one["name"] for one in answer["files"]}
     assert answer["tail"] == ["loading", "bearer [removed]", "ready"]
     assert answer["starts"] == ["20261129-100000-rank0.log.gz", "20261129-110000-rank0.log.gz"]
+
+
+def test_a_run_that_fails_leaves_nothing_and_takes_away_what_a_killed_one_left(
+    node: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(module, "_FOLDER", node / "tmp")
+    ages = {"twinserve-diagnosis-killed": 7200, "twinserve-diagnosis-at-work": 60, "other": 7200}
+    for name, age in ages.items():
+        (node / "tmp" / name).mkdir(parents=True)
+        (node / "tmp" / name / "a.tar.gz").touch()
+        os.utime(node / "tmp" / name, (time.time() - age,) * 2)
+
+    answer = run_module(module, capsys, name="no/such-folder")
+
+    assert answer["msg"].startswith("the logs cannot be gathered: ")
+    assert {path.name for path in (node / "tmp").iterdir()} == {"twinserve-diagnosis-at-work", "other"}
 
 
 def test_nothing_but_an_archive_of_its_own_is_removed(node: Path, capsys: pytest.CaptureFixture[str]) -> None:

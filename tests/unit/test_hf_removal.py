@@ -71,6 +71,29 @@ def test_what_another_repository_shares_stays(tmp_path: Path) -> None:
     assert (tmp_path / "models--other--one/snapshots" / NEW / "weights").read_text() == "shared1" * 1000
 
 
+@pytest.mark.parametrize("other", ["datasets--org--data", "spaces--org--app"])
+def test_what_a_data_set_or_a_space_shares_stays(tmp_path: Path, other: str) -> None:
+    put(tmp_path, FOLDER, OLD, weights="shared1")
+    put(tmp_path, other, NEW, data="shared1")
+
+    take(tmp_path, (FOLDER, OLD))
+
+    assert (tmp_path / other / "snapshots" / NEW / "data").read_text() == "shared1" * 1000
+
+
+def test_of_a_repository_that_was_laid_elsewhere_only_the_snapshot_and_the_link_go(tmp_path: Path) -> None:
+    hub, disk = tmp_path / "hub", tmp_path / "disk"
+    put(hub, FOLDER, OLD, config="c1")
+    (hub / FOLDER).rename(disk)
+    (hub / FOLDER).symlink_to(disk)
+    (disk / "notes.txt").write_text("mine")
+
+    take(hub, (FOLDER, OLD))
+
+    assert not (hub / FOLDER).is_symlink()
+    assert left(disk) == {"notes.txt"}
+
+
 def test_a_link_that_leads_out_of_the_cache_takes_nothing_there(tmp_path: Path) -> None:
     hub, elsewhere = tmp_path / "hub", tmp_path / "mine.bin"
     put(hub, FOLDER, OLD, config="c1")

@@ -54,9 +54,32 @@ def test_what_is_told_of_a_log_has_no_secret_in_it() -> None:
     assert found["line"] == "NCCL error 5: HF_TOKEN=[removed]"
 
 
+def test_a_secret_goes_before_a_long_line_is_cut() -> None:
+    secret = "of-no-known-form-at-all"
+    line = "NCCL error 5: " + "x" * 275 + secret
+    (found,) = scan([("rank.log", line)], signs([ANY]), [secret])
+    assert secret[:6] not in found["line"]
+    assert "[remove" in found["line"]
+
+
 def test_a_pattern_that_is_none_is_named() -> None:
     with pytest.raises(ValueError, match="is no pattern"):
         signs([{"pattern": "(", "cure": ""}])
+
+
+def test_what_the_node_and_the_controller_know_as_secret_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Programs(tmp_path / "programs", monkeypatch, "journalctl")
+    made.answer("journalctl", "NCCL error 5: a-token-of-another-form and my-own-words\n")
+    (tmp_path / "hf").mkdir()
+    (tmp_path / "hf/token").write_text("a-token-of-another-form")
+    monkeypatch.setattr(paths, "LOGS", tmp_path / "log")
+    monkeypatch.setattr(diagnosis, "RUN", tmp_path / "run")
+
+    answer = run_module(module, capsys, engine=[ANY], hf_home=str(tmp_path / "hf"), secrets=["my-own-words"])
+
+    assert [one["line"] for one in answer["found"]] == ["NCCL error 5: [removed] and [removed]"]
 
 
 def test_all_logs_of_a_node_are_read_and_one_that_cannot_be_is_told(

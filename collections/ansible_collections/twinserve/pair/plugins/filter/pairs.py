@@ -9,6 +9,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     clean_text,
     logs_text,
     pair_report,
+    redact,
     status_text,
 )
 from ansible_collections.twinserve.pair.plugins.module_utils.pair_finding import NoPair, find_pair
@@ -48,6 +49,11 @@ def tells(report: Mapping[str, Any], host: str, left: Sequence[str]) -> bool:
     return host == next((name for name in names if name in left), None)
 
 
+def proxy_passwords(given: Any) -> list[str]:
+    """The secrets of logins in `proxy_env`, also when it is none that the settings take."""
+    return redact.passwords(map(str, given.values() if isinstance(given, Mapping) else [given]))
+
+
 class FilterModule:
     """Names as used in YAML."""
 
@@ -58,10 +64,12 @@ class FilterModule:
             "report_of": report_of,
             "tells": tells,
             "clean_screen": clean_text.screen,
+            "clean_running": clean_text.running,
             "clean_questions": clean_text.questions,
             "clean_choice": clean_text.choice,
             "clean_rest": clean_text.rest,
             "logs_screen": logs_text.screen,
+            "proxy_passwords": proxy_passwords,
             "status_screen": status_text.screen,
             "status_overview": status_text.overview,
         }

@@ -24,9 +24,17 @@ def screen(hosts: Iterable[Mapping[str, Any]], report: Mapping[str, Any]) -> str
     return "\n".join(lines)
 
 
+def running(hosts: Iterable[Mapping[str, Any]], report: Mapping[str, Any]) -> list[str]:
+    """What runs on the nodes of the pair of `report`, so that nothing of any of them may go."""
+    told = {str(host["inventory_hostname"]): host.get("__operate_listed") or {} for host in hosts}
+    names = [rank["name"] for rank in report["ranks"]]
+    return [f"{name}: {told[name]['running']}" for name in names if told.get(name, {}).get("running")]
+
+
 def questions(hosts: Iterable[Mapping[str, Any]], given: Mapping[str, Any]) -> list[str]:
     """Kinds of things to ask about: those that are there, and of which nobody has said anything."""
-    there = {item["kind"] for items in _listed(hosts, "__operate_listed").values() for item in items}
+    every = [item for items in _listed(hosts, "__operate_listed").values() for item in items]
+    there = {item["kind"] for item in every if not item.get("stays")}
     return [kind for kind in ASKED if kind in there and given.get(kind) is None]
 
 
@@ -57,7 +65,8 @@ def _listed(hosts: Iterable[Mapping[str, Any]], key: str) -> dict[str, Sequence[
 def _lines(items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for item in items:
         size = f" ({item['size'] / 1e9:.1f} GB)" if item["kind"] in ASKED else ""
-        yield f"{item['kind']:9} {item['name']}{size}"
+        stays = f": stays, {item['stays']}" if item.get("stays") else ""
+        yield f"{item['kind']:9} {item['name']}{size}{stays}"
 
 
 def _yes(value: Any) -> bool:

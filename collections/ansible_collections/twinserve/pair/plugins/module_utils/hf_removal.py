@@ -30,7 +30,8 @@ def ours(manifests: Path = MANIFESTS) -> list[tuple[str, str]]:
 def plan(hub: Path, snapshots: Collection[tuple[str, str]]) -> list[Removal]:
     """One removal for each of `snapshots` (folder and revision) that is in the cache."""
     going = {hub / folder / "snapshots" / revision for folder, revision in snapshots}
-    staying = {path for path in hub.glob("models--*/snapshots/*") if path not in going}
+    # Data sets and spaces, too: all kinds share one store.
+    staying = {path for path in hub.glob("*--*/snapshots/*") if path not in going}
     used = {hop for snapshot in staying for hop in _hops(snapshot, hub)}
     removals = []
     for snapshot in sorted(path for path in going if path.is_dir()):
@@ -38,6 +39,8 @@ def plan(hub: Path, snapshots: Collection[tuple[str, str]]) -> list[Removal]:
         folder = snapshot.parent.parent
         last = not any(path.parent.parent == folder for path in staying)
         folders = (folder, hub / ".locks" / folder.name) if last else (snapshot,)
+        if last and folder.is_symlink():
+            folders = (snapshot, *folders)
         size = sum(map(_size, [*hops, *snapshot.rglob("*")]))
         removals.append(Removal(snapshot, (*hops, *_notes(snapshot)), folders, size))
     return removals
@@ -48,7 +51,9 @@ def remove(removal: Removal) -> None:
     for path in removal.files:
         path.unlink(missing_ok=True)
     for folder in removal.folders:
-        if folder.is_dir():
+        if folder.is_symlink():
+            folder.unlink()  # laid elsewhere by somebody: what else is there is not ours
+        elif folder.is_dir():
             shutil.rmtree(folder)
 
 

@@ -63,12 +63,14 @@ def signs(engine: Iterable[Mapping[str, Any]]) -> list[Sign]:
     return [*own, *(Sign(re.compile(pattern, re.IGNORECASE), cure) for pattern, cure in _COMMON)]
 
 
-def scan(logs: Iterable[tuple[str, str]], wanted: Iterable[Sign]) -> list[dict[str, Any]]:
-    """Those signs that are in the logs (name and text, oldest first), each once.
+def scan(
+    logs: Iterable[tuple[str, str]], wanted: Iterable[Sign], secrets: Iterable[str] = ()
+) -> list[dict[str, Any]]:
+    """Those signs that are in the logs (name and text, oldest first), each once, without `secrets`.
 
     A line is told for the first sign that it bears alone, and counted once: a kept log is in the journal too.
     """
-    known = list(wanted)
+    known, hidden = list(wanted), list(secrets)
     found: dict[int, Found] = {}
     told: set[str] = set()
     for name, text in logs:
@@ -80,7 +82,7 @@ def scan(logs: Iterable[tuple[str, str]], wanted: Iterable[Sign]) -> list[dict[s
                     count = found[number].count + 1 if number in found else 1
                     time = _TIME.match(line)
                     at = time.group(0) if time else None
-                    found[number] = Found(redact(line[:_LONGEST]), sign.cure, name, at, count)
+                    found[number] = Found(redact(line, hidden)[:_LONGEST], sign.cure, name, at, count)
     return [asdict(found[number]) for number in sorted(found)]
 
 

@@ -20,6 +20,10 @@ class CommandError(RuntimeError):
         self.said = said
 
 
+class CommandMissing(CommandError):
+    """The program is not installed."""
+
+
 class CommandTimeout(CommandError):
     """A program took too long."""
 
@@ -33,7 +37,7 @@ def run(
             list(argv), input=stdin, capture_output=True, text=True, timeout=timeout, env=env, check=False
         )
     except FileNotFoundError as error:
-        raise CommandError(f"{argv[0]} is not installed") from error
+        raise CommandMissing(f"{argv[0]} is not installed") from error
     except subprocess.TimeoutExpired as error:
         raise CommandTimeout(f"{argv[0]} did not answer within {timeout:.0f} s") from error
     if done.returncode:

@@ -70,6 +70,7 @@ starts:
 import os
 import shutil
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,8 @@ from ..module_utils.login_user import login_user
 from ..module_utils.node_probe import Wanted, probe
 
 _FOLDER, _PREFIX = Path("/var/tmp"), "twinserve-diagnosis-"  # noqa: S108  (mkdtemp makes a private folder)
+# Of a run that was killed; another one may gather now.
+_LEFT_S = 3600.0
 ARGUMENTS: dict[str, Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "name": {"type": "str"},
@@ -113,13 +116,24 @@ def _gather(given: dict[str, Any], act: bool) -> dict[str, Any]:
     told = {"tail": diagnosis.tail(secrets), "starts": [path.name for path in diagnosis.kept()]}
     if not act:
         return {**told, "files": [{"name": part.name} for part in parts]}
+    _remove_left()
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_FOLDER))
-    archive = folder / f"{name}.tar.gz"
-    files = diagnosis.write(archive, name, parts, secrets)
-    # The login user fetches it, without root's help and so without reading it into memory.
-    for path in (archive, folder):
-        os.chown(path, user.uid, -1)
+    try:
+        archive = folder / f"{name}.tar.gz"
+        files = diagnosis.write(archive, name, parts, secrets)
+        # The login user fetches it, without root's help and so without reading it into memory.
+        for path in (archive, folder):
+            os.chown(path, user.uid, -1)
+    except BaseException:
+        shutil.rmtree(folder)  # on a disk that is full nobody needs half of it
+        raise
     return {**told, "path": str(archive), "files": files}
+
+
+def _remove_left() -> None:
+    for folder in _FOLDER.glob(f"{_PREFIX}*"):
+        if not folder.is_symlink() and folder.is_dir() and folder.stat().st_mtime < time.time() - _LEFT_S:
+            shutil.rmtree(folder)
 
 
 def _remove(module: AnsibleModule, archive: Path) -> None:

@@ -16,6 +16,14 @@ options:
     type: list
     elements: dict
     default: []
+  hf_home:
+    description: The cache root of the login user, where his login at the hub is.
+    type: path
+  secrets:
+    description: Texts that must not be told, beside those that the node knows itself.
+    type: list
+    elements: str
+    default: []
 attributes:
   check_mode: {support: full, description: Only reads.}
   diff_mode: {support: none, description: Changes nothing.}
@@ -49,7 +57,11 @@ from ..module_utils import diagnosis, log_signs
 
 # Without the supervisor's: it repeats the ranks' last lines with every failure.
 _LOGS = ("starts/", "rank.log", "jobs/", "system/kernel.log")
-ARGUMENTS: dict[str, Any] = {"engine": {"type": "list", "elements": "dict", "default": []}}
+ARGUMENTS: dict[str, Any] = {
+    "engine": {"type": "list", "elements": "dict", "default": []},
+    "hf_home": {"type": "path"},
+    "secrets": {"type": "list", "elements": "str", "default": [], "no_log": True},
+}
 
 
 def main() -> None:
@@ -62,8 +74,14 @@ def main() -> None:
                 logs.append((part.name, part.read()))
             except diagnosis.UNREADABLE as error:
                 unread.append(f"{part.name} cannot be read: {error}")
+    given = module.params
+    secrets: list[str] = given["secrets"]
     try:
-        found = log_signs.scan(logs, log_signs.signs(module.params["engine"]))
+        secrets = [*secrets, *diagnosis.secrets_here(given["hf_home"])]
+    except OSError as error:
+        unread.append(f"the login at the hub, which is kept out of this list, cannot be read: {error}")
+    try:
+        found = log_signs.scan(logs, log_signs.signs(given["engine"]), secrets)
     except (ValueError, KeyError) as error:
         module.fail_json(msg=f"engine: {error}")
     module.exit_json(changed=False, found=found, unread=unread)
