@@ -17,6 +17,7 @@ CONFIG: dict[str, Any] = {
     "release": "v1.1",
     "digest": "sha256:new",
     "api": {"bind": "127.0.0.1", "port": 8888},
+    "promise": {"parallel": 4},
     "ranks": [{"rank": 0, "name": "spark-a"}, {"rank": 1, "name": "spark-b"}],
 }
 STATE: dict[str, Any] = {
@@ -37,12 +38,20 @@ STATE: dict[str, Any] = {
 }
 
 
+def snapshot(repo: str, digit: str) -> str:
+    """Where a rank finds a revision."""
+    return f"/root/.cache/huggingface/hub/models--{repo.replace('/', '--')}/snapshots/{digit * 40}"
+
+
 def node(active: str = "active", **more: Any) -> dict[str, Any]:
     """A probe, as far as the screen reads it."""
     units = {name: {"ActiveState": active} for name in ("twinserve.service", "twinserve-rank.service")}
     seen = {
         "services": units,
         "image": {"content": "sha256:0123456789abcdef"},
+        "rank_plan": {
+            "command": ["tensorfold", "serve", snapshot("o/model", "9"), "--drafter", snapshot("o/d", "b")]
+        },
         "memory": {"available_gib": 27.4},
     }
     return seen | more
@@ -62,13 +71,25 @@ def test_a_pair_that_serves_is_one_screen() -> None:
     assert shown(node(state=STATE, pair_config=CONFIG), spark_b=node()) == [
         "pair1: serving: window 1048576, 2 rails",
         "  api      http://127.0.0.1:8888/v1 (GLM)",
-        "  window   1048576 tokens, pool 2684928, free 2600000",
+        "  window   1048576 tokens, pool 2684928, free 2600000, 4 streams",
         "  rank 0   spark-a: running, 88.1 GiB on the GPU, image 0123456789ab, 27 GiB memory free",
         "  rank 1   spark-b: running, image 0123456789ab, 27 GiB memory free",
         "  rail 0   rocep1s0f1 198.51.100.1 (GID 3) <-> rocep1s0f0 198.51.100.2 (GID 5)",
         "  release  v1.1",
+        "  weights  o/model at 999999999999",
+        "  weights  o/d at bbbbbbbbbbbb",
         "  canary   answered in 0.2 s at 2026-11-29T10:00:00+00:00",
         "  restarts 0",
+    ]
+
+
+def test_ranks_of_two_revisions_are_told_apart() -> None:
+    other = node(rank_plan={"command": [snapshot("o/model", "8"), snapshot("o/d", "b")]})
+    lines = shown(node(state=STATE, pair_config=CONFIG), spark_b=other)
+    assert [line for line in lines if "weights" in line] == [
+        "  weights  o/model at 999999999999 (rank 0 only)",
+        "  weights  o/d at bbbbbbbbbbbb",
+        "  weights  o/model at 888888888888 (rank 1 only)",
     ]
 
 
@@ -89,7 +110,7 @@ def test_a_pair_that_is_down_shows_why() -> None:
 def test_a_stopped_pair_shows_nothing_of_its_last_life() -> None:
     lines = shown(node("inactive", state=STATE, pair_config=CONFIG), spark_b=node("inactive"))
     assert lines[0] == "pair1: stopped"
-    assert "  window   - tokens, pool -, free -" in lines
+    assert "  window   - tokens, pool -, free -, 4 streams" in lines
 
 
 def test_k09_other_settings_than_written_are_named() -> None:

@@ -6,6 +6,7 @@ must not keep anybody from seeing the rest.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,10 @@ from .pair_health import judge
 from .services import node_runs
 
 SCHEMA = 1
+# As the hub's client names a snapshot's folder.
+_SNAPSHOT = re.compile(
+    r"/models--(?P<owner>[^/]+?)--(?P<name>[^/]+)/snapshots/(?P<revision>[0-9a-f]{40})(?:/|$)"
+)
 
 
 def report(pair: str, hosts: Sequence[str], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -38,6 +43,7 @@ def report(pair: str, hosts: Sequence[str], nodes: Mapping[str, Mapping[str, Any
         "api": f"http://{netloc(api['bind'], api['port'])}/v1" if api else None,
         "served_name": config.get("served_name"),
         "release": config.get("release"),
+        "streams": (config.get("promise") or {}).get("parallel"),
         "window": effective.get("window"),
         "pool_tokens": effective.get("pool_tokens"),
         "pool_free_tokens": effective.get("pool_free_tokens"),
@@ -63,5 +69,12 @@ def _rank(rank: int, name: str, state: Mapping[str, Any], node: Mapping[str, Any
         "gpu_gib": known.get("gpu_gib"),
         "memory_available_gib": (seen.get("memory") or {}).get("available_gib"),
         "image": (seen.get("image") or {}).get("content"),
+        "models": _models(seen.get("rank_plan") or {}),
         "runtime": seen.get("runtime"),
     }
+
+
+def _models(plan: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The snapshots that a rank's plan names, the model's first."""
+    found = [_SNAPSHOT.search(str(word)) for word in plan.get("command") or ()]
+    return [{"repo": f"{one['owner']}/{one['name']}", "revision": one["revision"]} for one in found if one]

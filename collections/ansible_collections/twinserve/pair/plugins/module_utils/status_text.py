@@ -35,11 +35,13 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"  health   {report['health']}: {problem}" for problem in report["problems"])
     yield f"  api      {report['api']} ({report['served_name']})"
     window, pool, free = (_number(report[key]) for key in ("window", "pool_tokens", "pool_free_tokens"))
-    yield f"  window   {window} tokens, pool {pool}, free {free}"
+    streams = f", {report['streams']} streams" if report["streams"] else ""
+    yield f"  window   {window} tokens, pool {pool}, free {free}{streams}"
     for one in report["ranks"]:
         yield f"  rank {one['rank']}   {_rank(one)}"
     yield from _rails(report["rails"])
     yield f"  release  {report['release']}"
+    yield from _models(report["ranks"])
     yield from _history(report)
 
 
@@ -52,6 +54,19 @@ def _rank(one: Mapping[str, Any]) -> str:
     free = one["memory_available_gib"]
     memory = f", {free:.0f} GiB memory free" if free is not None else ""
     return f"{one['name']}: {running}{gpu}, {image}{memory}"
+
+
+def _models(ranks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Each snapshot once; the ranks are named where not all that are known run it."""
+    known = [one for one in ranks if one["models"]]
+    users: dict[str, list[str]] = {}
+    for one in known:
+        for model in one["models"]:
+            text = f"{model['repo']} at {model['revision'][:12]}"
+            users.setdefault(text, []).append(f"rank {one['rank']}")
+    for text, names in users.items():
+        only = "" if len(names) == len(known) else f" ({', '.join(names)} only)"
+        yield f"  weights  {text}{only}"
 
 
 def _rails(rails: Sequence[Mapping[str, Any]]) -> Iterator[str]:
