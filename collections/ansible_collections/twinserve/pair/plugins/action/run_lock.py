@@ -70,9 +70,10 @@ def _own() -> Holder:
 
 
 def _machine() -> str:
-    """What no address, name or interface changes."""
+    """What no address or interface changes; containers may share all but their host name."""
     own = Path("/etc/machine-id")
-    return own.read_text().strip() if own.exists() else f"{uuid.getnode():x}"
+    number = own.read_text().strip() if own.exists() else ""
+    return f"{number or f'{uuid.getnode():x}'}/{socket.gethostname()}"
 
 
 def _lives(run: Process) -> bool:
