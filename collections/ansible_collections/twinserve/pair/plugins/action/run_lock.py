@@ -12,7 +12,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible_collections.twinserve.pair.plugins.module_utils.pair_finding import NoPair, find_pair
 from ansible_collections.twinserve.pair.plugins.module_utils.run_lock import (
@@ -21,6 +20,9 @@ from ansible_collections.twinserve.pair.plugins.module_utils.run_lock import (
     find_process,
     parse,
 )
+
+# Options of ansible-playbook whose value may be a YAML file that is no playbook.
+_TAKE_FILES = frozenset({"-i", "--inventory", "--inventory-file", "-e", "--extra-vars"})
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]
@@ -36,8 +38,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         ranks = {name: one["rank"] for name in groups["all"] if "rank" in (one := known["hostvars"][name])}
         try:
             head = find_pair(host, groups, ranks).hosts[0]
-        except NoPair as fault:
-            raise AnsibleError(str(fault)) from fault
+        except NoPair:
+            head = host  # an inventory that is not in order must keep nobody from stopping a node
         if host != head:
             return {**result, "changed": False, "head": head}
         own = _own()
@@ -58,7 +60,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]
 def _own() -> Holder:
     # Every task has a process of its own; the run is the one that they all come from.
     run = find_process(os.getppid()) or Process(os.getppid(), 0)
-    books = [Path(word).name for word in sys.argv[1:] if word.endswith((".yml", ".yaml"))]
+    words = zip(sys.argv, sys.argv[1:], strict=False)
+    books = [Path(word).name for before, word in words if _is_book(word) and before not in _TAKE_FILES]
     name = socket.gethostname()
     return Holder(
         who=f"{getpass.getuser()}@{name}",
@@ -67,6 +70,10 @@ def _own() -> Holder:
         controller=_machine(),
         run=run,
     )
+
+
+def _is_book(word: str) -> bool:
+    return word.endswith((".yml", ".yaml")) and not word.startswith(("-", "@"))
 
 
 def _machine() -> str:
