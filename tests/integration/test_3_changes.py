@@ -256,6 +256,7 @@ def test_what_does_not_end_in_time_is_cut_off_and_counted(lab: Lab) -> None:
     assert parallel(lab) == ["3", "3"]
 
 
+@pytest.mark.slow
 def test_k12_a_setting_that_was_taken_away_returns_to_its_default(lab: Lab) -> None:
     text = "a  'b' \"c\" $HOME \\d ; {e}"
     said = {"served_name": "mine", "engine_env": {"MY_TEXT": text}, "extra_args": ["--max-tokens", "16384"]}

@@ -220,6 +220,7 @@ def test_l15_a_start_without_a_playbook_waits_for_memory_and_names_who_has_it(
     lab.play("serve.yml").succeeded()
 
 
+@pytest.mark.slow
 def test_f22_ranks_that_go_over_tcp_are_not_served(lab: Lab, converged: Play) -> None:
     head, worker = lab.hosts
     lab.play("serve.yml", "-e", "nccl_debug=INFO").succeeded()
@@ -239,6 +240,7 @@ def test_f22_ranks_that_go_over_tcp_are_not_served(lab: Lab, converged: Play) ->
     assert "NCCL INFO NET/IB : Using [0]rocep1s0f0:1/RoCE [1]roceP2p1s0f0:1/RoCE" in log
 
 
+@pytest.mark.slow
 def test_f21_a_start_that_cannot_register_memory_is_told_so_and_not_tried_again(
     lab: Lab, converged: Play
 ) -> None:

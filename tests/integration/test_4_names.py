@@ -49,6 +49,7 @@ def test_f05_a_name_that_only_the_controller_knows_gives_way_to_the_lan_address(
     assert (run.changed, address(lab)) == (0, lan), "nothing that is written depends on the controller"
 
 
+@pytest.mark.slow
 def test_f05_a_name_in_the_heads_own_list_is_kept(
     lab: Lab, converged: Play, head_hosts: None, tmp_path: Path
 ) -> None:

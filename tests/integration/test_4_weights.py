@@ -125,6 +125,7 @@ def forget_everything(lab: Lab) -> None:
         lab.root(host, "sh", "-c", f"rm -rf {HUB} /var/lib/twinserve/manifests")
 
 
+@pytest.mark.slow
 def test_image_and_weights_come_from_a_disk_without_network(lab: Lab, converged: Play) -> None:
     head = lab.hosts[0]
     image = lab.inspect(head)["Config"]["Image"]

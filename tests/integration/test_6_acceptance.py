@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from lab_pair import ROOT, Lab, Play
 
 
@@ -52,6 +53,7 @@ def test_verify_in_check_mode_asks_nothing_and_names_the_checks(lab: Lab, conver
     assert run.changed == 0 and "not asked in check mode" in run.output
 
 
+@pytest.mark.slow
 def test_a06_the_summary_says_that_images_and_video_are_off(lab: Lab, converged: Play) -> None:
     off = lab.play("serve.yml", "-e", "vision=false").succeeded()
     asked = lab.play(

@@ -28,6 +28,7 @@ def _bare(pair: Lab) -> None:
         up(pair, host, *RAILS)
 
 
+@pytest.mark.slow
 def test_f15_a_bridge_keeps_its_port_and_the_free_twin_becomes_the_rail(pair: Lab) -> None:
     for host in pair.hosts:
         shell(pair, host, BRIDGED)

@@ -54,6 +54,7 @@ def make(lab: Lab, maker: Maker, ends: tuple[dict[str, tuple[str, int]], ...]) -
         maker(lab, host, ports)
 
 
+@pytest.mark.slow
 def test_f07_rails_of_a_netplan_file_are_kept_and_only_ssh_is_set_up(pair: Lab) -> None:
     make(pair, by_netplan, TWO_SUBNETS)
     before = network_state(pair)

@@ -97,6 +97,7 @@ def test_f09_a_twin_that_is_deaf_with_its_link_up_is_dropped_on_both_ranks_or_re
     assert f"rails is 2, but only 1 can be used: {dropped}" in said(refused.output)
 
 
+@pytest.mark.slow
 def test_f10_twins_in_one_subnet_are_proved_by_arp_and_a_deaf_one_is_found_out(pair: Lab) -> None:
     make_bare(pair)
     for host, ports in zip(pair.hosts, ONE_SUBNET, strict=True):

@@ -80,6 +80,7 @@ def with_ports_up(lab: Lab) -> dict[str, Any]:
     return link_state(lab)
 
 
+@pytest.mark.slow
 def test_f12_absent_puts_the_link_of_a_bare_pair_back_byte_for_byte(back: Lab) -> None:
     before = link_state(back)
     back.play(FABRIC).succeeded()

@@ -40,6 +40,7 @@ def dockerd(lab: Lab, host: str) -> str:
     return shell(lab, host, "systemctl show docker --property MainPID; cat /etc/docker/daemon.json")
 
 
+@pytest.mark.slow
 def test_c08_a_load_that_brings_nothing_is_no_success(pair: Lab, daemons: list[str]) -> None:
     worker, real = pair.hosts[1], "/usr/bin/docker"
     script = f"""mv {real} {real}.real

@@ -78,6 +78,7 @@ def signal_the_stream(lab: Lab, name: str) -> None:
     shell(lab, lab.hosts[0], f"systemctl kill --signal {name} 'twinserve-job-stream-*'")
 
 
+@pytest.mark.slow
 def test_m20_two_controllers_at_once_stream_once_and_both_show_it(pair: Lab) -> None:
     head, worker = pair.hosts
     before, title = sent(pair), f"{worker}: stream of the image to {worker}"

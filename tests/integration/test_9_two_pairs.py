@@ -43,6 +43,7 @@ def play(lab: Lab, both: Path, *words: str) -> Play:
 def test_one_run_deploys_the_new_pair_and_leaves_the_other_alone(
     lab: Lab, other: Lab, converged: Play, both: Path
 ) -> None:
+    lab.play("site.yml").succeeded()
     before = lab.containers()
 
     run = play(lab, both, "site.yml").succeeded()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hosts_state import differences, pair_state
 from lab_pair import Lab, Play
 from link_setups import said
@@ -62,6 +63,7 @@ def test_what_nobody_gave_away_stays_and_all_else_of_ours_goes(lab: Lab, converg
         assert play.end().succeeded().changed == 0
 
 
+@pytest.mark.slow
 def test_a_pair_can_be_deployed_again_and_cleared_with_all_it_has(lab: Lab, converged: Play) -> None:
     lab.play("site.yml").succeeded()
     lab.play("playbooks/stop.yml").succeeded()

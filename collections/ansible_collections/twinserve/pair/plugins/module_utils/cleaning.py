@@ -22,7 +22,9 @@ from .transfer.words import PARTIAL
 ASKED = ("weights", "images", "caches")
 USER = "twinserve"
 STATE = Path("/var/lib/twinserve")
-_FOLDERS = (ETC, RUNTIME, "/var/log/twinserve", "/run/twinserve", "/run/twinserve-way-back", str(STATE))
+_FOLDERS = (ETC, RUNTIME, "/var/log/twinserve", "/run/twinserve", str(STATE))
+# Whoever looks whether the link has to be put back leaves a lock here, which the next boot takes away.
+_WAY_BACK = "/run/twinserve-way-back"
 _OURS_ALONE = "localhost/twinserve/*"
 # What says which weights, images and caches are ours.
 _KNOWING = (ETC, str(STATE))
@@ -172,6 +174,9 @@ def _installed(root: Path) -> Iterator[Item]:
         inside = _below(root, folder)
         if inside.is_dir():
             yield Item("installed", "tree", str(inside))
+    way_back = _below(root, _WAY_BACK)
+    if way_back.is_dir() and any(path.suffix != ".lock" for path in way_back.iterdir()):
+        yield Item("installed", "tree", str(way_back))
     try:
         pwd.getpwnam(USER)
     except KeyError:
