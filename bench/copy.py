@@ -5,7 +5,6 @@ Each round runs every way once, so that all of them see the same machine. What i
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -13,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from bench.pair import ROOT, USER, Pair
+from bench.pair import ROOT, USER, Pair, options, tell
 
 MBIT = 400
 HUB = f"/home/{USER}/.cache/huggingface/hub"
@@ -164,11 +163,7 @@ def table(found: Sequence[Found]) -> str:
 
 def main() -> None:
     """Bring the pair up, measure, tell, and take it down."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--rounds", type=int, default=5)
-    options.add_argument("--name", default="bench", help="of the lab")
-    options.add_argument("--keep", action="store_true", help="leave the lab up")
-    given = options.parse_args()
+    given = options(__doc__)
     pair = Pair(given.name)
     print(f"== two hosts, rails limited to {MBIT} Mbit/s at both ends", flush=True)
     pair.verb("up", "--cabled")
@@ -186,16 +181,12 @@ def main() -> None:
         if not given.keep:
             pair.verb("down", "--wipe")
     found = judge(runs)
-    print(f"\n{table(found)}")
-    path = ROOT / "build/bench/copy.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
     figures = {
         "mbit": MBIT,
         "bytes": {shape: size(shape) for shape in SHAPES},
         "ways": [asdict(one) for one in found],
     }
-    path.write_text(json.dumps(figures, indent=2) + "\n")
-    print(f"\n{path.relative_to(ROOT)}")
+    tell("copy", table(found), figures)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,8 @@ The public shell recipe took 10.70 s for that where a play with one task took 2.
 
 from __future__ import annotations
 
-import argparse
-import json
-
 from bench.copy import HUB
-from bench.pair import ROOT, USER, Pair
+from bench.pair import USER, Pair, options, tell
 from bench.yardstick import ONE_TASK, Timed, play, round_trips
 
 REPO, REVISION, FILES, BYTES = "bench/look", "d" * 40, 200, 20_000
@@ -52,10 +49,7 @@ def table(found: list[Timed]) -> str:
 
 def main() -> None:
     """Bring the pair up and its model in, measure, tell, and take it down."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--rounds", type=int, default=5)
-    options.add_argument("--name", default="bench", help="of the lab")
-    given = options.parse_args()
+    given = options(__doc__)
     pair = Pair(given.name)
     print("== two hosts with a model of 200 files", flush=True)
     pair.verb("up", "--cabled")
@@ -73,13 +67,10 @@ def main() -> None:
             for name, (words, seconds) in zip(names, runs.items(), strict=True)
         ]
     finally:
-        pair.verb("down", "--wipe")
-    print(f"\n{table(found)}")
-    path = ROOT / "build/bench/look.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
+        if not given.keep:
+            pair.verb("down", "--wipe")
     figures = [{"name": one.name, "seconds": one.seconds, "sent": one.round_trips} for one in found]
-    path.write_text(json.dumps(figures, indent=2) + "\n")
-    print(f"\n{path.relative_to(ROOT)}")
+    tell("look", table(found), figures)
 
 
 if __name__ == "__main__":

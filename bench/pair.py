@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import subprocess
 import sys
@@ -58,3 +60,20 @@ class Pair:
         """The host's address on each rail."""
         show = "ip -4 -o addr show dev {} | awk '{{print $4}}' | cut -d/ -f1"
         return self.root(host, "\n".join(show.format(rail) for rail in RAILS)).split()
+
+
+def options(about: str | None) -> argparse.Namespace:
+    """What every benchmark can be told: `rounds`, the lab's `name`, whether to `keep` it."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--name", default="bench", help="of the lab")
+    parser.add_argument("--keep", action="store_true", help="leave the lab up")
+    return parser.parse_args()
+
+
+def tell(name: str, text: str, figures: object) -> None:
+    """Show the figures, and keep them for programs."""
+    path = ROOT / f"build/bench/{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    print(f"\n{text}\n\n{path.relative_to(ROOT)}")

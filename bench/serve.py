@@ -6,7 +6,6 @@ for the second (less the engine's own load), where a play with one task took 2.1
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import statistics
@@ -14,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from bench.pair import ROOT, Pair
+from bench.pair import Pair, options, tell
 from bench.yardstick import ONE_TASK, play, run
 
 # site.yml less its last step, which asks the API.
@@ -134,11 +133,7 @@ def table(found: Sequence[Way]) -> str:
 
 def main() -> None:
     """Bring a pair up and serve, measure, tell, and take it down."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--rounds", type=int, default=5)
-    options.add_argument("--name", default="bench", help="of the lab")
-    options.add_argument("--keep", action="store_true", help="leave the lab up")
-    given = options.parse_args()
+    given = options(__doc__)
     pair, found = Pair(given.name), ways()
     print("== two hosts that serve", flush=True)
     pair.verb("up")
@@ -155,11 +150,7 @@ def main() -> None:
     finally:
         if not given.keep:
             pair.verb("down", "--wipe")
-    print(f"\n{table(found)}")
-    path = ROOT / "build/bench/serve.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps([asdict(way) for way in found], indent=2) + "\n")
-    print(f"\n{path.relative_to(ROOT)}")
+    tell("serve", table(found), [asdict(way) for way in found])
 
 
 if __name__ == "__main__":

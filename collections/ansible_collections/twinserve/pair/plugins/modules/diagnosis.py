@@ -124,8 +124,8 @@ def _gather(given: dict[str, Any], act: bool) -> dict[str, Any]:
         # The login user fetches it, without root's help and so without reading it into memory.
         for path in (archive, folder):
             os.chown(path, user.uid, -1)
-    except BaseException:
-        shutil.rmtree(folder)  # on a disk that is full nobody needs half of it
+    except BaseException:  # raised again: on a disk that is full nobody needs half of it
+        shutil.rmtree(folder)
         raise
     return {**told, "path": str(archive), "files": files}
 
