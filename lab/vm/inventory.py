@@ -21,6 +21,7 @@ accept_dflash2_license: true
 _RELEASE = """---
 extends: v1.1
 architecture: amd64
+image_layers_gib: 1
 defaults:
   model_min_free_gib: 1
   image_min_free_gib: 1
