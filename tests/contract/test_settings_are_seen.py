@@ -1,6 +1,6 @@
-"""A setting that is written into the manual's file is seen by plays behind root playbooks and alone.
+"""A setting that is written into the manual's file is seen by root playbooks and by those in playbooks/.
 
-Ansible looks beside the file that holds the play, so this stands on the link in playbooks/ alone.
+Ansible looks beside the file that holds the play, so the second stands on the link in playbooks/ alone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ PLAY: list[dict[str, Any]] = [
         ],
     }
 ]
-IMPORT = [{"name": "Import", "ansible.builtin.import_playbook": "playbooks/probe.yml"}]
 HERE = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "rank": 0}
 INVENTORY = {"sparks": {"children": {"pair1": {"hosts": {"spark-a": HERE}}}}}
 
@@ -57,8 +56,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / name, root / name, symlinks=True)
     manual = root / "group_vars/all/settings.yml"
     manual.write_text(uncommented(manual.read_text()))
-    (root / "site.yml").write_text(yaml.safe_dump(IMPORT))
-    (root / "playbooks/probe.yml").write_text(yaml.safe_dump(PLAY, width=1000))
+    for place in ("site.yml", "playbooks/probe.yml"):
+        (root / place).write_text(yaml.safe_dump(PLAY, width=1000))
     (root / "elsewhere").mkdir()
     (root / "elsewhere/hosts.yml").write_text(yaml.safe_dump(INVENTORY))
     return root
@@ -86,10 +85,10 @@ def test_the_link_is_a_link_to_the_root() -> None:
 
 
 @pytest.mark.parametrize("name", ["site.yml", "serve.yml"])
-def test_root_playbooks_only_import_and_set_no_variables(name: str) -> None:
+def test_root_playbooks_only_name_roles_and_set_no_variables(name: str) -> None:
     for play in yaml.safe_load((ROOT / name).read_text()):
-        assert set(play) == {"name", "ansible.builtin.import_playbook"}
-        assert (ROOT / play["ansible.builtin.import_playbook"]).is_file()
+        assert set(play) == {"name", "hosts", "gather_facts", "roles"}
+        assert all(set(role) == {"role"} for role in play["roles"])
 
 
 def test_the_sample_inventory_has_no_settings() -> None:

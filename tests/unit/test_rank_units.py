@@ -7,25 +7,16 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import jinja2
 import pytest
 from engine_data import PRODUCT
 
-TEMPLATES = Path(__file__).resolve().parents[2] / "roles/serve/templates"
+FILES = Path(__file__).resolve().parents[2] / "roles/serve/files"
 UNITS = ("twinserve.service", "twinserve-rank.service")
-
-
-def render(name: str) -> str:
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
-    environment.filters["comment"] = lambda text: f"# {text}"
-    return environment.from_string((TEMPLATES / f"{name}.j2").read_text()).render(
-        ansible_managed="Ansible managed"
-    )
 
 
 def settings(name: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for line in render(name).splitlines():
+    for line in (FILES / name).read_text().splitlines():
         key, equals, value = line.partition("=")
         if equals and not line.startswith("#"):
             found.setdefault(key, []).append(value)
@@ -36,7 +27,7 @@ def settings(name: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize("name", UNITS)
 def test_systemd_reads_it_without_a_word(name: str, tmp_path: Path) -> None:
     for unit in UNITS:
-        (tmp_path / unit).write_text(render(unit))
+        shutil.copy(FILES / unit, tmp_path)
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", str(tmp_path / name)],
         capture_output=True, text=True, check=False, env={**os.environ, "SYSTEMD_LOG_LEVEL": "warning"},
@@ -75,7 +66,7 @@ def test_ranks_are_not_bound_to_the_supervisor() -> None:
     ("name", "module"), [("twinserve-rank.sh", "agent"), ("twinserve-control.sh", "control")]
 )
 def test_wrappers_are_shell_and_start_their_module(name: str, module: str) -> None:
-    text = render(name)
+    text = (FILES / name).read_text()
     assert text.startswith("#!/bin/sh\n")
     assert f"python3 -P -m twinserve.{module}" in text
     assert subprocess.run(["sh", "-n"], input=text, text=True, check=False).returncode == 0

@@ -20,7 +20,7 @@ ALL = "5 packets transmitted, 5 received, 0% packet loss, time 401ms"
 
 def test_ping_is_full_size_unfragmentable_and_bound_to_the_port() -> None:
     assert ping_argv(TWIN) == [
-        *["ping", "-M", "do", "-s", "8972", "-c", "5", "-i", "0.1", "-W", "1", "-n"],
+        *["ping", "-M", "do", "-s", "8972", "-c", "5", "-i", "0.02", "-W", "1", "-n"],
         *["-I", "enP2p1s0f1np1", "203.0.113.2"],
     ]
 

@@ -18,7 +18,7 @@ from . import arp
 # IPv4 and ICMP headers: what a ping of the MTU's size cannot carry as payload.
 _HEADERS = 28
 # Packets of a try, seconds between them, and tries.
-COUNT, _EVERY, _ATTEMPTS = 5, 0.1, 2
+COUNT, _EVERY, _ATTEMPTS = 5, 0.02, 2
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from ansible.module_utils.common.yaml import yaml_load
 
 from ..module_utils.catalogue import CatalogueError, release_data, release_names
 from ..module_utils.settings_spec import Setting, parse_settings
@@ -63,7 +64,7 @@ def load_product(name: str, catalogue: Sequence[str] = (), engines: Path = ENGIN
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML file that holds a map; raises CatalogueError when it does not."""
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = yaml_load(path.read_text(encoding="utf-8"))  # by libyaml, which is ten times as fast
     except yaml.YAMLError as error:
         raise CatalogueError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(data, dict):

@@ -1,3 +1,5 @@
 #!/bin/sh
-{{ ansible_managed | comment }}
+#
+# Ansible managed
+#
 PYTHONPATH=/usr/local/lib/twinserve/current exec /usr/bin/python3 -P -m twinserve.control
