@@ -81,7 +81,7 @@ read_only "$root/sys"
 
 # --- /proc: this machine's settings are not the host's to change, except for its network
 mkdir -p "$folder/sysctl"
-for key in vm/swappiness vm/drop_caches vm/min_free_kbytes vm/overcommit_memory vm/max_map_count; do
+for key in vm/swappiness vm/drop_caches vm/min_free_kbytes vm/overcommit_memory vm/max_map_count vm/compact_memory; do
     copy=$folder/sysctl/$(basename "$key")
     if [ ! -s "$copy" ]; then cat "/proc/sys/$key" >"$copy" 2>/dev/null || echo 0 >"$copy"; fi
 done

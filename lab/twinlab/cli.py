@@ -84,7 +84,7 @@ def _memory(options: argparse.Namespace, progress: Progress) -> int:
     most = host.hardware.memory_total_gib
     if not 0 < options.gib <= most:
         raise LabError(f"{options.gib:g} GiB: more than 0, at most {most}")
-    power.set_memory(host, options.gib)
+    power.set_memory(host, options.gib, options.files)
     return 0
 
 
@@ -142,12 +142,10 @@ def _add_host_verbs(verbs: Verbs) -> None:
     verbs.add("power-cut", _power_cut, "take the power away, at once", host=True)
     verbs.add("power-on", _power_on, "switch on and wait until booted", host=True)
     verbs.add("reboot", _reboot, "reboot in good order and wait until booted", host=True)
-    sizes = {
-        "memory": (_memory, "set the GiB available while no engine is loaded"),
-        "disk": (_disk, "set the GiB free on the host's disk"),
-    }
-    for name, (run, text) in sizes.items():
-        verbs.add(name, run, text, host=True).add_argument("gib", type=float, metavar="GIB")
+    memory = verbs.add("memory", _memory, "set the GiB available while no engine is loaded", host=True)
+    memory.add_argument("--files", type=float, metavar="GIB", help="how many of them the kernel keeps of files")
+    for sized in (memory, verbs.add("disk", _disk, "set the GiB free on the host's disk", host=True)):
+        sized.add_argument("gib", type=float, metavar="GIB")
     store = verbs.add("store", _store, "where the host's Docker keeps images", host=True)
     store.add_argument("store", choices=image_store.STORES)
     engine_verb = verbs.add("engine", _engine, "set switches of the simulated engine", host=True)

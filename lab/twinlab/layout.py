@@ -69,7 +69,7 @@ class Host:
 
     @property
     def memory_setting(self) -> Path:
-        """GiB available while no engine is loaded, set by `lab memory`."""
+        """GiB available while no engine is loaded, and how many of them files have, set by `lab memory`."""
         return self.folder / "memory_gib"
 
     @property

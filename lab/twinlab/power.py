@@ -75,9 +75,12 @@ def gpus(host: Host) -> dict[str, Any]:
     return {"gpus": listed, "engine": hardware.engine_gpu}
 
 
-def set_memory(host: Host, gib: float) -> None:
-    """Set the GiB available while no engine is loaded; the simulator subtracts what an engine holds."""
-    host.memory_setting.write_text(f"{gib:g}\n")
+def set_memory(host: Host, gib: float, files_gib: float | None = None) -> None:
+    """Set the GiB available while no engine is loaded; the simulator subtracts what an engine holds.
+
+    `files_gib` of them are what the kernel keeps of files, whatever it is told to drop.
+    """
+    host.memory_setting.write_text(f"{gib:g}\n" if files_gib is None else f"{gib:g} {files_gib:g}\n")
     simulator.update_memory(host, Path("/proc/meminfo").read_text())
 
 

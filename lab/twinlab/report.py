@@ -24,7 +24,7 @@ def status(lab: Lab) -> str:
         if on:
             lines += [f"  {line}" for line in cables.port_summary(lab, host)]
             held = engine_gib(host)
-            setting = float(host.memory_setting.read_text())
+            setting = float(host.memory_setting.read_text().split()[0])
             lines.append(f"  memory {available(setting, held):.1f} GiB available, engine holds {held:.1f}")
         if switches := engine.read_switches(host):
             lines.append(f"  engine {switches}")

@@ -273,3 +273,27 @@ def test_k12_a_setting_that_was_taken_away_returns_to_its_default(lab: Lab) -> N
     for host in lab.hosts:
         assert not [one for one in lab.inspect(host)["Config"]["Env"] if one.startswith("MY_TEXT=")]
         assert "16384" not in command(lab, host)
+
+
+@pytest.mark.slow
+def test_l16_the_guard_makes_room_while_weights_load_and_then_ends(lab: Lab) -> None:
+    """On the worker alone files have nearly all of the memory."""
+    head, worker = lab.hosts
+    orders = ("/proc/sys/vm/drop_caches", "/proc/sys/vm/compact_memory")
+    for host in lab.hosts:
+        lab.root(host, "sh", "-c", f"echo 0 | tee {' '.join(orders)}")
+    lab.verb("memory", worker, "115", "--files", "110")
+    lab.verb("engine", worker, "load_seconds=12")
+    try:
+        lab.play("serve.yml", "-e", "load_guard=true", "-e", "restart=true").succeeded()
+    finally:
+        lab.verb("memory", worker, "115")
+
+    # Each rests for five seconds; the head, which has room, only forgets files before its start.
+    runs = lab.root(worker, "journalctl", "-u", "twinserve-guard", "-o", "cat").count("Started ")
+    assert 2 <= runs <= 4
+    assert lab.root(worker, "cat", *orders).split() == ["3", "1"]
+    assert lab.root(head, "cat", *orders).split() == ["3", "0"]
+    time.sleep(6)
+    assert not lab.node(worker).service("twinserve-guard").is_running
+    assert not state(lab)["warnings"]

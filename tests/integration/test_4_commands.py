@@ -54,6 +54,14 @@ def test_a_dry_run_of_the_logs_brings_nothing(lab: Lab, converged: Play, tmp_pat
     assert not (tmp_path / "logs").exists()
 
 
+def test_o06_one_node_of_a_pair_is_not_stopped_alone(lab: Lab, converged: Play) -> None:
+    before = lab.containers()
+    for host in lab.hosts:
+        refused = lab.play("playbooks/stop.yml", "--limit", host).refused()
+        assert "start, stop and restart act on all ranks" in " ".join(refused.output.split())
+    assert lab.containers() == before
+
+
 def test_the_doctor_finds_nothing_to_mend_on_a_pair_that_serves(lab: Lab, converged: Play) -> None:
     before = pair_state(lab)
 

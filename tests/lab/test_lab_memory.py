@@ -27,8 +27,15 @@ def test_total_is_what_the_machine_has_and_available_what_was_set() -> None:
     assert shown["Buffers"] == 1
 
 
+def test_what_files_have_is_available_and_not_free() -> None:
+    shown = figures(meminfo.render(REAL, 119.7, 27, 100))
+    assert shown["MemAvailable"] == 27 * 1024 * 1024
+    assert shown["MemFree"] == round(0.1 * 1024 * 1024)
+
+
 def test_the_length_is_the_same_for_all_figures() -> None:
-    assert len(meminfo.render(REAL, 119.7, 0.1)) == len(meminfo.render(REAL, 119.7, 119.7))
+    lengths = {len(meminfo.render(REAL, 119.7, *figures)) for figures in ((0.1,), (119.7,), (115, 114.9))}
+    assert len(lengths) == 1
 
 
 def test_writing_keeps_the_file_itself(tmp_path: Path) -> None:

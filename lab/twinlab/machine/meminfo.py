@@ -8,12 +8,15 @@ from pathlib import Path
 _KIB_PER_GIB = 1024 * 1024
 
 
-def render(real: str, total_gib: float, available_gib: float) -> str:
+def render(real: str, total_gib: float, available_gib: float, files_gib: float | None = None) -> str:
     """The text of /proc/meminfo with that total, and `available_gib` GiB available.
+
+    What the kernel keeps of files counts as available, and is not free: a tenth, when it is not given.
 
     Its length does not depend on the figures, so it can be written over the old text in one piece.
     """
-    figures = {"MemTotal": total_gib, "MemAvailable": available_gib, "MemFree": available_gib * 0.9}
+    free_gib = available_gib * 0.9 if files_gib is None else max(0.1, available_gib - files_gib)
+    figures = {"MemTotal": total_gib, "MemAvailable": available_gib, "MemFree": free_gib}
 
     def replace(match: re.Match[str]) -> str:
         gib = figures[match[1]]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import socket
 import sys
 import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.twinserve.pair.plugins.module_utils.pair_finding import NoPair, find_pair
+from ansible_collections.twinserve.pair.plugins.module_utils.pair_finding import NoPair, Pair, find_pair
 from ansible_collections.twinserve.pair.plugins.module_utils.run_lock import (
     Holder,
     Process,
@@ -36,10 +38,12 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         known = task_vars or {}
         host, groups = str(known["inventory_hostname"]), known["groups"]
         ranks = {name: one["rank"] for name in groups["all"] if "rank" in (one := known["hostvars"][name])}
-        try:
-            head = find_pair(host, groups, ranks).hosts[0]
-        except NoPair:
-            head = host  # an inventory that is not in order must keep nobody from stopping a node
+        head = host  # an inventory that is not in order must keep nobody from stopping a node
+        with contextlib.suppress(NoPair):
+            pair = find_pair(host, groups, ranks)
+            head = pair.hosts[0]
+            if left_out := [one for one in pair.hosts if one not in known["ansible_play_hosts_all"]]:
+                return {**result, "failed": True, "head": head, "msg": _limited(pair, left_out)}
         if host != head:
             return {**result, "changed": False, "head": head}
         own = _own()
@@ -55,6 +59,14 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             module_name="twinserve.pair.run_lock", module_args=args, task_vars=task_vars
         )
         return answer
+
+
+def _limited(pair: Pair, left_out: Sequence[str]) -> str:
+    """A node that is off is in the run all the same; only --limit leaves one out."""
+    return (
+        f"start, stop and restart act on all ranks of {pair.name}, and --limit leaves out "
+        f"{', '.join(left_out)}: remove --limit, or name the pair: --limit {pair.name}"
+    )
 
 
 def _own() -> Holder:

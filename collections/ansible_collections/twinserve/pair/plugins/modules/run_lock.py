@@ -10,7 +10,8 @@ description:
   - Fails on the head of a pair, and names who it is, while another run holds the pair, and when another run has held it
     since this one looked at it. Other nodes are not asked anything.
   - The action of the same name fills in who runs this, and finds out whether another run of the same controller has
-    ended. In check mode nothing is held, and nothing refused.
+    ended. It also fails, and asks no node anything, when C(--limit) leaves a node of the pair out. In check mode nothing
+    is held, and no other run refuses anything.
 author: [The Twinserve developers]
 options:
   state:
