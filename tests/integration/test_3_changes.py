@@ -289,11 +289,9 @@ def test_l16_the_guard_makes_room_while_weights_load_and_then_ends(lab: Lab) -> 
     finally:
         lab.verb("memory", worker, "115")
 
-    # Each rests for five seconds; the head, which has room, only forgets files before its start.
-    runs = lab.root(worker, "journalctl", "-u", "twinserve-guard", "-o", "cat").count("Started ")
-    assert 2 <= runs <= 4
+    # The head, which has room, only forgets files before its start.
     assert lab.root(worker, "cat", *orders).split() == ["3", "1"]
     assert lab.root(head, "cat", *orders).split() == ["3", "0"]
-    time.sleep(6)
+    time.sleep(6)  # it rests before it ends
     assert not lab.node(worker).service("twinserve-guard").is_running
     assert not state(lab)["warnings"]
