@@ -290,8 +290,8 @@ def test_l16_the_guard_makes_room_while_weights_load_and_then_ends(lab: Lab) -> 
         lab.verb("memory", worker, "115")
 
     # The head, which has room, only forgets files before its start.
-    assert lab.root(worker, "cat", *orders).split() == ["3", "1"]
-    assert lab.root(head, "cat", *orders).split() == ["3", "0"]
+    assert [lab.root(worker, "cat", order).strip() for order in orders] == ["3", "1"]
+    assert [lab.root(head, "cat", order).strip() for order in orders] == ["3", "0"]
     time.sleep(6)  # it rests before it ends
     assert not lab.node(worker).service("twinserve-guard").is_running
     assert not state(lab)["warnings"]
