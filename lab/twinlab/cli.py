@@ -143,7 +143,7 @@ def _add_host_verbs(verbs: Verbs) -> None:
     verbs.add("power-on", _power_on, "switch on and wait until booted", host=True)
     verbs.add("reboot", _reboot, "reboot in good order and wait until booted", host=True)
     memory = verbs.add("memory", _memory, "set the GiB available while no engine is loaded", host=True)
-    memory.add_argument("--files", type=float, metavar="GIB", help="how many of them the kernel keeps of files")
+    memory.add_argument("--files", type=float, metavar="GIB", help="of them the kernel keeps of files")
     for sized in (memory, verbs.add("disk", _disk, "set the GiB free on the host's disk", host=True)):
         sized.add_argument("gib", type=float, metavar="GIB")
     store = verbs.add("store", _store, "where the host's Docker keeps images", host=True)

@@ -147,6 +147,20 @@ def nodes_by_name(hosts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: seen["twinserve_node"] for name, seen in facts.items() if "twinserve_node" in seen}
 
 
+def plan_change(
+    node: Mapping[str, Any],
+    files: Sequence[Mapping[str, Any]],
+    head: Mapping[str, Any],
+    config: Mapping[str, Any],
+    runtime: str,
+    restart: bool,
+) -> dict[str, Any]:
+    """What has to happen to a node so that the pair serves `config`, of which `files` are its part."""
+    return serve_change.plan(
+        node, files, head, config["digest"], runtime, restart, good_choice.good_id(config)
+    )
+
+
 class FilterModule:
     """Names as used in YAML."""
 
@@ -190,7 +204,8 @@ class FilterModule:
             "image_files": image_recipe.files,
             "image_patches": image_recipe.patches,
             "image_build_argv": image_recipe.build_argv,
-            "serve_change": serve_change.plan,
+            "serve_change": plan_change,
+            "good_id": good_choice.good_id,
             "last_good": good_choice.last_good,
             "good_before": good_choice.good_before,
             "missing_parts": serve_change.missing_parts,

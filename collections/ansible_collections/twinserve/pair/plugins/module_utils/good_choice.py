@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .managed_files import ETC
 
 Node = Mapping[str, Any]
+
+
+def good_id(config: Mapping[str, Any]) -> str:
+    """What a configuration of a pair is kept by; with another runtime it is no other to go back to."""
+    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def last_good(nodes: Mapping[str, Node], host: str) -> dict[str, Any]:
