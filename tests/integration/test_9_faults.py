@@ -182,6 +182,20 @@ def test_f02_the_gid_moves_between_two_starts(pair: Lab, table: Table) -> None:
             pair.verb("gids", worker, hca, "--clear")
 
 
+def test_the_workers_disk_is_full(pair: Lab, table: Table) -> None:
+    worker = pair.hosts[1]
+    pair.verb("disk", worker, "0.01")
+    pair.root(worker, "sh", "-c", "dd if=/dev/zero of=/var/full bs=4k 2>&1 | grep 'No space left'")
+    try:
+        at = time.time()
+        pair.root(worker, "docker", "kill", ENGINE)
+        becomes = "both ranks start again, in what the old container leaves"
+        table.add("worker's disk full, rank 1 killed", becomes, back(pair, at))
+    finally:
+        pair.root(worker, "rm", "/var/full")
+        pair.verb("disk", worker, "1000")
+
+
 def test_o12_an_engine_that_crashes_at_once_ends_down(pair: Lab, table: Table) -> None:
     head = pair.hosts[0]
     # Restarts that were counted before are forgotten with the service.
