@@ -33,6 +33,29 @@ def test_a_pair_that_serves_is_listed_and_not_cleared(lab: Lab, converged: Play)
     assert differences(before, pair_state(lab)) == []
 
 
+def test_a_dry_run_of_a_stop_says_what_the_stop_then_does(lab: Lab, converged: Play) -> None:
+    before = pair_state(lab)
+    listed = lab.play("playbooks/stop.yml", "--check", "--diff").succeeded()
+    assert differences(before, pair_state(lab)) == []
+
+    done = lab.play("playbooks/stop.yml").succeeded()
+
+    assert "+pair: stopped" in listed.output
+    assert listed.changed == done.changed == 1
+    assert lab.play("playbooks/stop.yml", "--check").succeeded().changed == 0
+
+
+def test_a_dry_run_on_a_stopped_pair_lists_and_removes_nothing(lab: Lab, converged: Play) -> None:
+    lab.play("playbooks/stop.yml").succeeded()
+    before = pair_state(lab)
+
+    listed = lab.play("playbooks/clean.yml", "--check", "-e", "clean_weights=true").succeeded()
+
+    for text in ("/etc/twinserve", "models--"):
+        assert text in listed.output
+    assert differences(before, pair_state(lab)) == []
+
+
 def test_a_job_on_one_node_keeps_the_whole_pair(lab: Lab, converged: Play) -> None:
     lab.play("playbooks/stop.yml").succeeded()
     before, worker = pair_state(lab), lab.hosts[1]
