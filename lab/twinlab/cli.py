@@ -84,6 +84,8 @@ def _memory(options: argparse.Namespace, progress: Progress) -> int:
     most = host.hardware.memory_total_gib
     if not 0 < options.gib <= most:
         raise LabError(f"{options.gib:g} GiB: more than 0, at most {most}")
+    if options.files is not None and not 0 <= options.files <= options.gib:
+        raise LabError(f"--files {options.files:g}: at least 0, at most the {options.gib:g} GiB available")
     power.set_memory(host, options.gib, options.files)
     return 0
 
@@ -143,7 +145,7 @@ def _add_host_verbs(verbs: Verbs) -> None:
     verbs.add("power-on", _power_on, "switch on and wait until booted", host=True)
     verbs.add("reboot", _reboot, "reboot in good order and wait until booted", host=True)
     memory = verbs.add("memory", _memory, "set the GiB available while no engine is loaded", host=True)
-    memory.add_argument("--files", type=float, metavar="GIB", help="of them the kernel keeps of files")
+    memory.add_argument("--files", type=float, metavar="GIB", help="how many of these are kept of files")
     for sized in (memory, verbs.add("disk", _disk, "set the GiB free on the host's disk", host=True)):
         sized.add_argument("gib", type=float, metavar="GIB")
     store = verbs.add("store", _store, "where the host's Docker keeps images", host=True)

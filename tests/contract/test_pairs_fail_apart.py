@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +27,12 @@ def ends_all(tree: Any) -> Iterator[str]:
             yield str(tree.get("name"))
         for value in tree.values():
             yield from ends_all(value)
+
+
+@pytest.mark.parametrize("role", ["fabric", "container", "model", "serve"])
+def test_each_role_begins_with_the_question_whether_the_pair_is_whole(role: str) -> None:
+    first = yaml.safe_load((ROOT / f"roles/{role}/tasks/main.yml").read_text())[0]
+    assert first["ansible.builtin.import_role"] == {"name": "preflight", "tasks_from": "whole"}
 
 
 def test_only_taking_the_link_back_ends_the_run_for_all_pairs() -> None:

@@ -33,7 +33,7 @@ def test_o06_a_limit_to_one_node_of_a_pair_stops_nothing(tmp_path: Path, given: 
     said = " ".join((done.stdout + done.stderr).split())
     assert done.returncode == 2
     assert (
-        f"start, stop and restart act on all ranks of pair1, and --limit leaves out {left_out}:"
+        f"what changes a pair acts on all of its ranks, and --limit leaves out {left_out}:"
         " remove --limit, or name the pair: --limit pair1"
     ) in said
     assert "unreachable=0" in said

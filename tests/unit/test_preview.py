@@ -106,11 +106,16 @@ def test_f20_who_could_not_be_looked_at(nodes: tuple[Any, ...], names: list[str]
     assert list(FILTERS["unseen"](hosts(*nodes))) == names
 
 
-def test_a_node_that_is_left_out_of_the_run_is_told_so() -> None:
-    found = FILTERS["unseen"]([hosts(HEAD, WORKER)[0], {"inventory_hostname": "spark-b"}])
-    assert found == {
-        "spark-b": "spark-b cannot be looked at: it is not in this run (--limit takes a whole pair)"
-    }
+def test_o06_a_node_that_is_left_out_of_the_run_is_told_so() -> None:
+    seen = [hosts(HEAD, WORKER)[0], {"inventory_hostname": "spark-b"}]
+    assert FILTERS["unseen"](seen) == {"spark-b": "spark-b cannot be looked at: it is not in this run"}
+    assert FILTERS["way_to_see"](seen, "pair1") == "remove --limit, or name the pair: --limit pair1"
+
+
+def test_f20_a_node_that_does_not_answer_is_to_be_switched_on() -> None:
+    off = {"inventory_hostname": "spark-b", "__preflight_looked": {"msg": "Failed to connect"}}
+    said = FILTERS["way_to_see"]([hosts(HEAD, WORKER)[0], off], "pair1")
+    assert said == "switch spark-b on, or mend the way to it, then run this again"
 
 
 def test_nothing_is_needed_of_a_node_that_could_not_be_read() -> None:

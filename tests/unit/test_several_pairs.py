@@ -66,7 +66,10 @@ def test_a_node_that_fails_ends_the_run_for_its_own_pair_at_the_next_role(tmp_pa
             "ansible.builtin.fail": {"msg": "it broke"},
             "when": "inventory_hostname == 'spark-b'",
         },
-        {"name": "Begin the next role", "ansible.builtin.include_role": {"name": "preflight"}},
+        {
+            "name": "Begin the next role",
+            "ansible.builtin.import_role": {"name": "preflight", "tasks_from": "whole"},
+        },
         {"name": "Act", "ansible.builtin.debug": {"msg": "acts on {{ inventory_hostname }}"}},
     ]
 

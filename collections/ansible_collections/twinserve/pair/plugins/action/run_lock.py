@@ -64,7 +64,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]
 def _limited(pair: Pair, left_out: Sequence[str]) -> str:
     """A node that is off is in the run all the same; only --limit leaves one out."""
     return (
-        f"start, stop and restart act on all ranks of {pair.name}, and --limit leaves out "
+        f"what changes a pair acts on all of its ranks, and --limit leaves out "
         f"{', '.join(left_out)}: remove --limit, or name the pair: --limit {pair.name}"
     )
 

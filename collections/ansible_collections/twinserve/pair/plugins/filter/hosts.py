@@ -14,6 +14,8 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
 )
 from ansible_collections.twinserve.pair.plugins.module_utils.acceptance.client import netloc
 
+_LEFT_OUT = "it is not in this run"
+
 
 def management_address(host: Mapping[str, Any]) -> str:
     """Where ssh reaches a host: its `ansible_host`, else its name in the inventory."""
@@ -46,10 +48,17 @@ def unseen(hosts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     for host in hosts:
         if not _fact(host, "twinserve_node"):
             name, said = str(host["inventory_hostname"]), (host.get("__preflight_looked") or {}).get("msg")
-            absent = "it is not in this run (--limit takes a whole pair)"
-            why = str(said or absent).strip().removeprefix("Task failed: ")
+            why = str(said or _LEFT_OUT).strip().removeprefix("Task failed: ")
             found[name] = f"{name} cannot be looked at: {why}"
     return found
+
+
+def way_to_see(hosts: Iterable[Mapping[str, Any]], pair: str) -> str:
+    """What to do so that the next run sees the whole pair."""
+    missing = unseen(hosts)
+    if all(why.endswith(_LEFT_OUT) for why in missing.values()):
+        return f"remove --limit, or name the pair: --limit {pair}"
+    return f"switch {' and '.join(missing)} on, or mend the way to it, then run this again"
 
 
 def snapshots_to_ask(
@@ -90,6 +99,7 @@ class FilterModule:
             "control_ways": control_ways,
             "snapshots_to_ask": snapshots_to_ask,
             "unseen": unseen,
+            "way_to_see": way_to_see,
             "unseen_report": unseen_report,
             "rank_commands": preview.commands,
         }
