@@ -87,8 +87,11 @@ def _operator(name: str, operator: str, operand: Any, facts: Facts) -> bool:
 
 
 def _operand(name: str, operand: Any, facts: Facts) -> Any:
-    if operand == DEFAULT:
-        return facts.defaults.get(name)
+    return facts.defaults.get(name) if operand == DEFAULT else amount(operand, facts)
+
+
+def amount(operand: Any, facts: Facts) -> Any:
+    """What `operand` stands for: another setting's value, `setting + 30`, else itself."""
     if not isinstance(operand, str):
         return operand
     other, plus, number = operand.partition(" + ")

@@ -17,9 +17,10 @@ class LinkError(ValueError):
 
 
 def placeholders(link: Mapping[str, Any]) -> dict[str, str]:
-    """What `{head_address}`, `{netdev}`, `{hcas}` and `{gid_index}` stand for on this rank.
+    """What `{head_address}`, `{address}`, `{netdev}`, `{hcas}` and `{gid_index}` stand for on this rank.
 
-    `{gid_index}` is empty when the rails have different indexes: one value cannot be right for both.
+    `{address}` is its own on the main rail, empty when that is not known. `{gid_index}` is empty when the
+    rails have different indexes: one value cannot be right for both.
     Raises LinkError when there is no rail or no address of the head.
     """
     rails: Sequence[Mapping[str, Any]] = link.get("rails") or []
@@ -31,6 +32,7 @@ def placeholders(link: Mapping[str, Any]) -> dict[str, str]:
     index = indexes.pop() if len(indexes) == 1 else None
     return {
         "{head_address}": str(link["master"]),
+        "{address}": str(rails[0].get("address") or ""),
         "{netdev}": str(rails[0]["netdev"]),
         "{hcas}": ",".join(str(rail["hca"]) for rail in rails),
         "{gid_index}": "" if index is None else str(index),
@@ -48,10 +50,14 @@ def environment(plan: Mapping[str, Any], link: Mapping[str, Any]) -> dict[str, s
     """The container's variables: the plan's, the link's, then the overrides of this start.
 
     A variable whose value is empty is left out: NCCL reads an empty index as 0, the link-local entry.
+    Raises LinkError when the plan needs this rank's own address and the link lacks it.
     """
-    values = placeholders(link)
+    values, link_env = placeholders(link), plan.get("link_env") or {}
+    if not values["{address}"] and any("{address}" in text for text in link_env.values()):
+        # Left out, the engine would take the address of another network, and wait there for ever.
+        raise LinkError("the link does not say this rank's own address")
     merged = dict(plan.get("env") or {})
-    merged.update({name: fill(text, values) for name, text in (plan.get("link_env") or {}).items()})
+    merged.update({name: fill(text, values) for name, text in link_env.items()})
     merged.update(link.get("env") or {})
     return {name: str(merged[name]) for name in sorted(merged) if merged[name] not in (None, "")}
 

@@ -66,16 +66,15 @@ def _set(path: str | None) -> str | None:
 def _rails(expected: Sequence[Mapping[str, Any]], name: str, node: Node) -> list[dict[str, Any]]:
     unknown = f"<GID index of {name}>"
     if not expected:
-        return [
-            {"netdev": f"<rail port of {name}>", "hca": f"<RDMA devices of {name}>", "gid_index": unknown}
-        ]
+        words = {"netdev": "rail port", "hca": "RDMA devices", "address": "rail address"}
+        return [{key: f"<{what} of {name}>" for key, what in words.items()} | {"gid_index": unknown}]
     devices = {one["hca"]: Device.from_json(one) for one in (node or {}).get("devices") or []}
     rails = []
     for rail in expected:
         device = devices.get(rail["hca"])
         found = find_v2(device.gids, rail["address"]) if device else None
         index = found.index if found else unknown
-        rails.append({"netdev": rail["netdev"], "hca": rail["hca"], "gid_index": index})
+        rails.append({key: rail[key] for key in ("netdev", "hca", "address")} | {"gid_index": index})
     return rails
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import image_source
 from .acceptance.promise import promised
-from .conditions import Facts, choose, holds
+from .conditions import Facts, amount, choose, holds
 from .container_limits import completed
 from .low_memory import needed_gib
 from .settings_spec import value_text
@@ -146,6 +146,7 @@ def _words(
     rank: int, ranks: int, settings: Mapping[str, Any], release: Mapping[str, Any], node: Mapping[str, Any]
 ) -> dict[str, str]:
     words = {name: value_text(value) for name, value in settings.items()}
+    words |= {name: _series(part, settings) for name, part in release.get("series", {}).items()}
     label = image_source.kernel_label(settings, release, node.get("image"))
     words |= {"rank": str(rank), "ranks": str(ranks), "image_label": label}
     words |= {"hf_cache": str(node["hf_cache"]), "kernel_cache": str(node["kernel_cache"])}
@@ -155,6 +156,13 @@ def _words(
     return words
 
 
+def _series(part: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """Multiples of `step` up to `most` times it, doubled each time, with commas between."""
+    step, most = (int(amount(part[key], Facts(settings))) for key in ("step", "most"))
+    doubled = [step << power for power in range(most.bit_length()) if 1 << power < most]
+    return ",".join(str(number) for number in [*doubled, step * most])
+
+
 def _fill(text: str, words: Mapping[str, str]) -> str:
     return Template(text).substitute(words)
 
@@ -162,7 +170,7 @@ def _fill(text: str, words: Mapping[str, str]) -> str:
 def _argv(parts: Sequence[Mapping[str, Any]], facts: Facts, words: Mapping[str, str], rank: int) -> list[str]:
     argv = []
     for part in parts:
-        if holds(part.get("when"), facts) and (rank == 0 or part.get("on", "all") == "all"):
+        if holds(part.get("when"), facts) and part.get("on", "all") in ("all", "workers" if rank else "head"):
             argv += [_fill(str(word), words) for word in part["words"]]
     if "" in argv:
         raise ValueError(f"an argument would be empty: {argv}")

@@ -6,6 +6,7 @@ Pure: everything comes in as plain data. Nothing here knows an engine; what may 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from string import Template
@@ -15,6 +16,8 @@ from .conditions import Facts, choose, holds, is_cases, is_set
 from .extra_args import overrides
 from .image_recipe import resolved
 from .settings_spec import BY_RELEASE, NotTaken, Setting, convert, listed, show, value_text
+
+_SAME = re.compile(r"\$\{(\w+)\}")
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,12 @@ def narrowed_specs(specs: Mapping[str, Setting], release: Mapping[str, Any]) -> 
 def default_of(spec: Setting, release: Mapping[str, Any]) -> Any:
     """A setting's default as written: a value or cases."""
     return release.get("defaults", {}).get(spec.name) if spec.default == BY_RELEASE else spec.default
+
+
+def same_as(default: Any) -> str | None:
+    """The setting whose value a default (`${name}` and nothing else) takes, if it is one of those."""
+    found = _SAME.fullmatch(default) if isinstance(default, str) else None
+    return found[1] if found else None
 
 
 def environment_faults(engine_env: Mapping[str, str], release: Mapping[str, Any]) -> list[str]:
@@ -174,6 +183,7 @@ def _fill_defaults(
     ordered = sorted(specs.values(), key=lambda spec: is_cases(default_of(spec, release)))
     for spec in ordered:
         value = choose(default_of(spec, release), Facts(result.values, result.defaults, result.given))
+        value = result.values.get(other) if (other := same_as(value)) else value
         if (other := spec.default_with) and not is_cases(default_of(spec, release)):
             value = value if result.values.get(other) == result.defaults.get(other) else None
         result.defaults[spec.name] = value
