@@ -84,3 +84,12 @@ def test_a_refit_is_appended_last_and_a_retry_overrides_the_environment() -> Non
 def test_a_link_that_cannot_fill_the_plan_is_an_error(broken: dict[str, Any], message: str) -> None:
     with pytest.raises(LinkError, match=message):
         docker_argv(PLAN, broken)
+
+
+def test_l20_a_ranks_own_address_is_that_of_its_main_rail() -> None:
+    plan = {**PLAN, "link_env": {"HOST": "{address}"}}
+    assert "HOST=10.0.0.1" in variables(docker_argv(plan, link(MAIN, TWIN)))
+    bare = {name: value for name, value in MAIN.items() if name != "address"}
+    with pytest.raises(LinkError, match="does not say this rank's own address"):
+        docker_argv(plan, link(bare, TWIN))
+    assert docker_argv(PLAN, link(bare)), "only a plan that needs it asks for it"

@@ -1,9 +1,9 @@
 """System B: the whole command line of both ranks, as the recipe for two DGX Stations has it.
 
-The files were written from the recipe, not by the product: a difference is an error of one of them. Otherwise
-than there, on purpose: the model lies in the whole cache, which is mounted (M-14); NCCL writes to the rank's
-log instead of a file; the ranks reach nobody (HF_HUB_OFFLINE, VLLM_NO_USAGE_STATS); NCCL and VLLM_NCCL_SO_PATH
-are in the image.
+The files were written from the recipe, not by the product: a difference is an error of one of them. What is
+otherwise than there, on purpose: the model lies in the whole cache, which is mounted (M-14); NCCL writes to
+the rank's log instead of a file; the ranks reach nobody (HF_HUB_OFFLINE, VLLM_NO_USAGE_STATS); NCCL is in the
+image, and so is VLLM_NCCL_SO_PATH.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def command_lines(**raw: Any) -> list[list[str]]:
-    """Each rank's, the API listening as in the recipe, without digest and image, which are tested elsewhere."""
+    """Each rank's, the API listening as in the recipe. Digest and image name are tested elsewhere."""
     return [
         [_stand_in(word) for word in docker_argv(plan, link)]
         for plan, link in zip(plans(expose="direct", **raw), LINKS, strict=True)

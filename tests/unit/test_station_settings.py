@@ -62,8 +62,8 @@ def test_the_defaults_are_the_recipes() -> None:
         (
             {"image_source": "auto"},
             "image_source auto would serve vllm/vllm-openai as it was published, without the NCCL that "
-            "two nodes need: set image_source: build, or the image and image_digest of an image of yours that "
-            "was built so",
+            "two nodes need: set image_source: build, or the image and image_digest of an image of yours "
+            "that was built so",
         ),
         (
             {"model_id": "me/mine"},
