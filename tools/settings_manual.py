@@ -26,6 +26,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils.conditions import F
 from ansible_collections.twinserve.pair.plugins.module_utils.settings_check import (
     default_of,
     narrowed_specs,
+    same_as,
     source_setting,
 )
 from ansible_collections.twinserve.pair.plugins.module_utils.settings_spec import Setting, show
@@ -69,6 +70,16 @@ class Manual:
         }
         self.defaults["release"] = name
 
+    def own(self, other: Manual) -> list[Setting]:
+        """The settings that `other` has not."""
+        return [spec for name, spec in self.specs.items() if name not in other.specs]
+
+    def differing(self, other: Manual) -> list[tuple[Setting, str]]:
+        """Settings of both that have another default here, with it."""
+        both = [spec for name, spec in self.specs.items() if name in other.specs and name != "engine"]
+        pairs = [(spec, self.default(spec), other.default(other.specs[spec.name])) for spec in both]
+        return [(spec, mine) for spec, mine, theirs in pairs if mine != theirs]
+
     def groups(self) -> Iterator[tuple[str, list[Setting]]]:
         """Headings and their settings."""
         for group in GROUPS:
@@ -90,8 +101,11 @@ class Manual:
         others = [
             f"{self._value(spec, case['value'])} with {_condition(case['when'])}"
             for case in written
-            if case.get("when") and case["value"] != self.defaults[spec.name]
+            if case.get("when") and case["value"] != self.defaults[spec.name] and not same_as(case["value"])
         ]
+        for case in written:
+            if other := same_as(case["value"]):
+                usual += f", or that of {other} where it is set"
         return "; ".join([usual, *others])
 
     def reaches(self, spec: Setting) -> list[str]:
@@ -119,24 +133,42 @@ def settings_file(manual: Manual) -> str:
         lines += [f"# --- {group} {'-' * (WIDTH - len(group) - 7)}", ""]
         for spec in specs:
             lines += _entry(manual, spec)
+    for other in others(manual):
+        name = other.release["engine"]
+        lines += [f"# --- Only with engine {name} {'-' * (WIDTH - len(name) - 24)}", ""]
+        lines += [f"# {line}" for line in _wrapped(_defaults(other, manual, ""))] + [""]
+        for spec in other.own(manual):
+            lines += _entry(other, spec)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def others(manual: Manual) -> list[Manual]:
+    """The other engines, each with the settings that it has alone."""
+    return [Manual(name) for name in engine_names() if name != manual.release["engine"]]
 
 
 def table(manual: Manual) -> str:
     """The README's table, one a group."""
     lines = []
     for group, specs in manual.groups():
-        lines += [
-            f"**{group}**",
-            "",
-            "| setting | takes | default | what it does |",
-            "| --- | --- | --- | --- |",
-        ]
-        for spec in specs:
-            cells = (f"`{spec.name}`", manual.takes(spec), manual.default(spec), spec.says)
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-        lines.append("")
+        lines += _rows(manual, group, specs)
+    for other in others(manual):
+        lines += _rows(other, f"Only with engine {other.release['engine']}", other.own(manual))
+        lines += [_defaults(other, manual, "`"), ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _rows(manual: Manual, title: str, specs: list[Setting]) -> list[str]:
+    lines = [f"**{title}**", "", "| setting | takes | default | what it does |", "| --- | --- | --- | --- |"]
+    for spec in specs:
+        cells = (f"`{spec.name}`", manual.takes(spec), manual.default(spec), spec.says)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return [*lines, ""]
+
+
+def _defaults(manual: Manual, usual: Manual, quote: str) -> str:
+    told = [f"{quote}{spec.name}{quote} {text}" for spec, text in manual.differing(usual)]
+    return f"Other defaults with it: {'; '.join(told)}."
 
 
 def with_table(text: str, manual: Manual) -> str:
@@ -169,10 +201,12 @@ def _entry(manual: Manual, spec: Setting) -> list[str]:
         about += f" Becomes {', '.join(reaches)}."
     sample = manual.defaults[spec.name]
     value = f" {_yaml(sample)}" if sample is not None else ""
-    comments = [
-        line for text in (spec.says, about) for line in textwrap.wrap(text, WIDTH, break_on_hyphens=False)
-    ]
+    comments = [line for text in (spec.says, about) for line in _wrapped(text)]
     return [*(f"# {line}" for line in comments), f"# {spec.name}:{value}", ""]
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, break_on_hyphens=False)
 
 
 def _yaml(value: Any) -> str:

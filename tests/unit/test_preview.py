@@ -7,6 +7,7 @@ from typing import Any
 
 import fake_pair
 import pytest
+import station_data
 from ansible_collections.twinserve.pair.plugins.filter.hosts import FilterModule
 from ansible_collections.twinserve.pair.plugins.module_utils import preview
 from engine_data import PRODUCT, settings
@@ -120,6 +121,21 @@ def test_f20_a_node_that_does_not_answer_is_to_be_switched_on() -> None:
 
 def test_nothing_is_needed_of_a_node_that_could_not_be_read() -> None:
     (made,) = preview.inputs(
-        [{"hf": None, "rank_plan": None}], ["a"], [{"hf_cache": "~/x", "kernel_cache": None}]
+        [{"hf": None, "rank_plan": None}], ["a"], [{"hf_cache": "~/x", "kernel_cache": None}], RELEASE
     )
     assert (made["hf_cache"], made["kernel_cache"]) == ("<model cache of a>", "<kernel cache of a>")
+
+
+def test_c17_the_one_gpu_is_shown_or_that_it_will_be_looked_up() -> None:
+    facts = station_data.settings(expose="direct")
+    gpu = {"names": ["NVIDIA RTX PRO 6000", "NVIDIA GB300"], "uuids": ["GPU-aaaa", "GPU-bbbb"]}
+    two = [
+        {**host, "ansible_facts": {**host["ansible_facts"], "twinserve_settings": facts}}
+        for host in hosts({**HEAD, "gpu": gpu}, None)
+    ]
+    release = station_data.PRODUCT.release(station_data.RELEASE)
+    lines = FILTERS["unseen_report"](two, release, "pair1")
+    assert "device=GPU-bbbb" in words(lines, 0)
+    assert "VLLM_HOST_IP=198.51.100.1" in words(lines, 0)
+    assert "device=<GB300 of spark-b>" in words(lines, 1)
+    assert "VLLM_HOST_IP=<rail address of spark-b>" in words(lines, 1)

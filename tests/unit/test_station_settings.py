@@ -225,3 +225,21 @@ def test_both_engines_mean_the_same_by_a_common_setting() -> None:
         assert (mine.type, mine.choices, mine.scope, mine.group) == (
             *(theirs.type, theirs.choices, theirs.scope, theirs.group),
         ), name
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, []),
+        ({"drafter": "mtp", "context": 4096}, ["ignored, as engine vllm lacks them: context, drafter"]),
+        ({"drafter": "", "context": None}, []),
+    ],
+)
+def test_settings_of_the_other_engine_are_ignored_and_named(more: dict[str, Any], said: list[str]) -> None:
+    """What a pair of Sparks in the same inventory needs is no fault of a pair of Stations."""
+    raw = {"engine": "vllm", "accept_nvidia_open_model_license": True, **dict(sorted(more.items()))}
+    outcome = check_host(
+        "a", Pair("pair1", ("a", "b")), {"a": raw, "b": raw}, {"a": list(raw), "b": list(raw)}
+    )
+    assert [fault.text for fault in outcome.faults] == []
+    assert outcome.warnings == said

@@ -78,7 +78,7 @@ def unseen_report(hosts: Iterable[Mapping[str, Any]], release: Mapping[str, Any]
     names = [str(host["inventory_hostname"]) for host in ranks]
     nodes = [_fact(host, "twinserve_node") or None for host in ranks]
     settings = [_fact(host, "twinserve_settings") or _fact(ranks[0], "twinserve_settings") for host in ranks]
-    plans = render.rank_plans(settings, release, preview.inputs(nodes, names, settings), pair)
+    plans = render.rank_plans(settings, release, preview.inputs(nodes, names, settings, release), pair)
     return preview.report(names, nodes, list(unseen(ranks).values()), preview.commands(plans, names, nodes))
 
 

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from . import gpu_choice
 from .docker_argv import docker_argv
 from .gids import find_v2
 from .node_faults import rank_runs
@@ -15,10 +16,16 @@ Node = Mapping[str, Any] | None
 
 
 def inputs(
-    nodes: Sequence[Node], names: Sequence[str], settings: Sequence[Mapping[str, Any]]
+    nodes: Sequence[Node],
+    names: Sequence[str],
+    settings: Sequence[Mapping[str, Any]],
+    release: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
     """What rendering the ranks needs of each node, by rank; None is a node that could not be looked at."""
-    return [_input(node or {}, name, own) for node, name, own in zip(nodes, names, settings, strict=True)]
+    return [
+        {**_input(node or {}, name, own), "gpu_uuid": _gpu(node or {}, name, own, release)}
+        for node, name, own in zip(nodes, names, settings, strict=True)
+    ]
 
 
 def commands(plans: Sequence[Mapping[str, Any]], names: Sequence[str], nodes: Sequence[Node]) -> list[str]:
@@ -56,6 +63,14 @@ def _input(node: Mapping[str, Any], name: str, own: Mapping[str, Any]) -> dict[s
         "image": node.get("image"),
         "expected_link": (node.get("rank_plan") or {}).get("expected_link") or [],
     }
+
+
+def _gpu(
+    node: Mapping[str, Any], name: str, own: Mapping[str, Any], release: Mapping[str, Any]
+) -> str | None:
+    """The one GPU that the container gets; None where it gets all."""
+    wanted = release.get("gpu_name")
+    return gpu_choice.choose(node, own, release).uuid or (f"<{wanted} of {name}>" if wanted else None)
 
 
 def _set(path: str | None) -> str | None:

@@ -71,6 +71,8 @@ def check_host(
         text = f"{pair.name} has {len(pair.hosts)} hosts: {release['engine']} {name} serves on {supported}"
         outcome.faults.append(Fault(text))
     outcome.warnings += resolved.warnings
+    if foreign := [name for name, value in own.items() if is_set(value) and name not in product.specs]:
+        outcome.warnings.append(f"ignored, as engine {release['engine']} lacks them: {', '.join(foreign)}")
     if ignored := ignored_environment(environment, release.get("ignored_environment", [])):
         outcome.warnings.append(f"ignored on the controller: {', '.join(ignored)}")
     outcome.settings, outcome.release = public(resolved, product.specs), release
