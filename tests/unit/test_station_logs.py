@@ -178,3 +178,15 @@ def test_the_doctor_knows_the_same_signs() -> None:
     # Both lines of Ray's are one sign.
     assert len(found) == len(FAILURES) - 1
     assert all(re.search(r"\w", one["cure"]) for one in found)
+
+
+def test_a_busy_pair_is_judged_by_the_engines_metrics() -> None:
+    """Its /health is empty: without them a canary that waits behind long requests would look like a hang."""
+    names = CONFIG.health_metrics
+    assert set(names) == {
+        "requests_running",
+        "requests_total",
+        "prompt_tokens_total",
+        "completion_tokens_total",
+    }
+    assert all(one.startswith("vllm:") for parts in names.values() for one in parts)

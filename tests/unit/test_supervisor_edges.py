@@ -29,6 +29,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.nodes im
     make_nodes,
 )
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.notify import notify, one_line
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.observe import counters
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.smoke import Reply
 from fake_world import PAIR, World, config
 
@@ -188,7 +189,7 @@ class Api(BaseHTTPRequestHandler):
 
     def _send(self) -> None:
         status, data = self.table[self.path]
-        body = json.dumps(data).encode()
+        body = (data if isinstance(data, str) else json.dumps(data)).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -215,6 +216,56 @@ def test_look_gives_the_model_and_the_counters(client: Client, monkeypatch: pyte
     assert client.look("GLM") == {"model": "GLM", "health": {"context_length": 8}}
     Api.table["/health"] = (404, {"error": "not found"})
     assert client.look("GLM") == {"model": "GLM", "health": {}}
+
+
+METRICS = """\
+# HELP vllm:num_requests_running Number of requests in model execution batches.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="nvidia/GLM-5.3-NVFP4"} 3.0
+vllm:num_requests_waiting{engine="0",model_name="nvidia/GLM-5.3-NVFP4"} 2.0
+vllm:generation_tokens_total{engine="0",model_name="a } b"} 1.5e+06
+vllm:request_success_total{engine="0",finished_reason="stop"} 7.0
+vllm:request_success_total{engine="0",finished_reason="length"} 4.0
+vllm:request_success_total{engine="0",finished_reason="abort"} none
+process_start_time_seconds 1.7e+09
+"""
+
+
+def test_counters_that_health_lacks_come_from_the_metrics(client: Client) -> None:
+    """An engine with an empty /health: a busy pair must not look like one that stands still."""
+    names = {
+        "requests_running": ("vllm:num_requests_running", "vllm:num_requests_waiting"),
+        "requests_total": ("vllm:request_success_total",),
+        "prompt_tokens_total": ("vllm:prompt_tokens_total",),
+        "completion_tokens_total": ("vllm:generation_tokens_total",),
+    }
+    asking = Client("127.0.0.1", client._port, names)
+    Api.table = {
+        "/v1/models": (200, {"data": [{"id": "GLM", "max_model_len": 98304}]}),
+        "/health": (200, ""),
+        "/metrics": (200, METRICS),
+    }
+    found = asking.look("GLM")["health"]
+    assert found == {
+        "context_length": 98304,
+        "requests_running": 5,
+        "requests_total": 11,
+        "completion_tokens_total": 1500000,
+    }
+    assert counters(found) == (("completion_tokens_total", 1500000.0),)
+    Api.table["/metrics"] = (500, "no")
+    assert asking.look("GLM")["health"] == {"context_length": 98304}
+    Api.table["/metrics"] = (200, METRICS)
+    Api.table["/health"] = (503, "")
+    assert asking.look("GLM")["health"] == found
+
+
+def test_the_engines_own_window_wins_and_nobody_asks_for_metrics_in_vain(client: Client) -> None:
+    Api.table = {
+        "/v1/models": (200, {"data": [{"id": "GLM", "max_model_len": 4}]}),
+        "/health": (200, {"context_length": 8}),
+    }
+    assert client.look("GLM") == {"model": "GLM", "health": {"context_length": 8}}
 
 
 @pytest.mark.parametrize(

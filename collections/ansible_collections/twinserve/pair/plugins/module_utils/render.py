@@ -232,6 +232,7 @@ def pair_config(
         "refit_append": release["refit"]["append"],
         "retry_env": _retry_env(release, plans[0]["env"]),
         "smoke": release["smoke"],
+        "health_metrics": release.get("health_metrics", {}),
         "promise": promised(effective, release),
         "digest": digest([plan["digest"] for plan in plans]),
     }

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Mapping
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .smoke import Reply
 
 _QUICK = 5.0
+# A line of Prometheus' text format: a name, perhaps labels, a value.
+_SAMPLE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{.*\})? (\S+)", re.MULTILINE)
 
 
 class ClientError(RuntimeError):
@@ -17,13 +21,16 @@ class ClientError(RuntimeError):
 
 
 class Client:
-    """HTTP to one address. A connection a request: a dead server must show at once."""
+    """HTTP to one address. A connection a request: a dead server must show at once.
 
-    def __init__(self, host: str, port: int) -> None:
-        self._host, self._port = host, port
+    `metrics` names, for what the server does not say in its /health, those of its /metrics that add up to it.
+    """
+
+    def __init__(self, host: str, port: int, metrics: Mapping[str, Sequence[str]] | None = None) -> None:
+        self._host, self._port, self._metrics = host, port, metrics or {}
 
     def look(self, served_name: str) -> dict[str, Any]:
-        """Return the model's name, and the server's counters (empty when it shows none).
+        """Return the model's name, and the server's counters (empty when it shows none) and window.
 
         Raises ClientError while the model is not listed: another server on our port is none of ours.
         """
@@ -35,8 +42,19 @@ class Client:
         if served_name not in names:
             raise ClientError(f"/v1/models: another server answers on port {self._port}: it has "
                               f"{', '.join(names)}, not {served_name}")  # fmt: skip
+        window = next((one.get("max_model_len") for one in models if str(one.get("id")) == served_name), None)
         status, body = self._request("GET", "/health", None, _QUICK)
-        return {"model": served_name, "health": _object(body) if status == 200 else {}}
+        told = {} if window is None else {"context_length": window}
+        told |= _object(body) if status == 200 else {}
+        return {"model": served_name, "health": told | self._counted()}
+
+    def _counted(self) -> dict[str, float]:
+        if not self._metrics:
+            return {}
+        status, text = self._request("GET", "/metrics", None, _QUICK)
+        sums = added(text) if status == 200 else {}
+        known = {name: [sums[one] for one in parts if one in sums] for name, parts in self._metrics.items()}
+        return {name: sum(values) for name, values in known.items() if values}
 
     def ask(self, model: str, smoke: Mapping[str, Any], timeout: float) -> Reply:
         """Send the tiny completion; raises ClientError when there is no answer within `timeout` seconds."""
@@ -66,6 +84,17 @@ class Client:
             raise ClientError(f"{path}: {error or type(error).__name__}") from error
         finally:
             connection.close()
+
+
+def added(text: str) -> dict[str, float]:
+    """The metrics of a /metrics page, each added up over its labels."""
+    sums: defaultdict[str, float] = defaultdict(float)
+    for name, value in _SAMPLE.findall(text):
+        try:
+            sums[name] += float(value)
+        except ValueError:
+            continue
+    return dict(sums)
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -79,6 +79,7 @@ class Config:
     refit_append: tuple[str, ...]
     retry_env: tuple[tuple[str, str], ...]
     smoke: Mapping[str, Any]
+    health_metrics: Mapping[str, tuple[str, ...]]
     # Of the text that this was read from.
     sha256: str = ""
 
@@ -138,6 +139,7 @@ def parse_config(data: Mapping[str, Any]) -> Config:
         refit_append=tuple(data["refit_append"]),
         retry_env=tuple(sorted(data["retry_env"].items())),
         smoke=data["smoke"],
+        health_metrics={name: tuple(parts) for name, parts in data.get("health_metrics", {}).items()},
     )
 
 

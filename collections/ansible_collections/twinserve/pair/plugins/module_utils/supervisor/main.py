@@ -132,7 +132,8 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: inbox.put(None))
     signal.signal(signal.SIGHUP, lambda *_: inbox.put(Reload()))
-    doer = Doer(config, make_nodes(config.members), Client(config.host, config.port))
+    client = Client(config.host, config.port, config.health_metrics)
+    doer = Doer(config, make_nodes(config.members), client)
     # So that playbooks see when a supervisor has not taken up what they wrote.
     about = {"pid": os.getpid(), "runtime": VERSION, "config_sha256": config.sha256}
     show = Shower(STATE, about)
