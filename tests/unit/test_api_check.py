@@ -96,6 +96,11 @@ def test_a_serving_pair_gives_its_answer_and_what_it_says_of_itself(server: Serv
     ]
 
 
+def test_an_engine_whose_health_says_nothing_is_well(server: Server) -> None:
+    server.answers["/health"] = (200, "")
+    assert ask(server)["health"] == {}
+
+
 @pytest.mark.parametrize(
     ("path", "answer", "said"),
     [

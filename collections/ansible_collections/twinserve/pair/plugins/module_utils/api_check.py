@@ -41,7 +41,10 @@ def call(url: str, body: dict[str, Any] | None = None, timeout: float = 180.0) -
 
 def call_json(url: str, body: dict[str, Any] | None = None, timeout: float = 180.0) -> dict[str, Any]:
     """The same, for an answer that is a JSON object."""
-    text = call(url, body, timeout)
+    return _object(url, call(url, body, timeout))
+
+
+def _object(url: str, text: str) -> dict[str, Any]:
     try:
         answer = json.loads(text)
     except ValueError:
@@ -66,9 +69,11 @@ def check(base: str, served_name: str, prompt: str, extra: dict[str, Any], max_t
     seconds = round(time.monotonic() - began, 2)
     if "_total" not in call(f"{base}/metrics", timeout=10):
         raise ApiError(f"{base}/metrics shows no counters")
+    # Some engines say nothing there but that they live.
+    health = call(f"{base}/health", timeout=10) or "{}"
     return {
         "models": models,
         "answer": answer,
         "seconds": seconds,
-        "health": call_json(f"{base}/health", timeout=10),
+        "health": _object(f"{base}/health", health),
     }
