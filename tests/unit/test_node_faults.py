@@ -143,7 +143,7 @@ def test_f21_more_contiguous_memory_free_than_there_is(
 ) -> None:
     memory = {"available_gib": 118.4, "cma_total_kb": total, "cma_free_kb": free}
     assert (
-        warnings(node(memory=memory), 1, SETTINGS)
+        warnings(node(memory=memory), 1, SETTINGS, RELEASE)
         == [
             f"warn worker: CmaFree {free} kB exceeds CmaTotal {total} kB on 7.0.0-1019-nvidia: "
             "RDMA registration is known to fail; boot with kho=off or the 6.17 kernel"
@@ -151,7 +151,7 @@ def test_f21_more_contiguous_memory_free_than_there_is(
         * warned
     )
     assert found(memory=memory) == [], "a warning is no fault"
-    assert warnings(node(memory=None), 1, SETTINGS) == []
+    assert warnings(node(memory=None), 1, SETTINGS, RELEASE) == []
 
 
 def test_l15_too_little_memory_is_told_with_who_holds_it() -> None:
@@ -165,11 +165,11 @@ def test_l15_too_little_memory_is_told_with_who_holds_it() -> None:
 
 def test_l15_other_work_on_the_gpu_is_warned_of_while_there_is_memory_for_it() -> None:
     other: dict[str, Any] = {"gpu_holders": ['container "comfy" (GPU)', "ollama (pid 9)"]}
-    assert warnings(node(**other), 1, SETTINGS) == [
+    assert warnings(node(**other), 1, SETTINGS, RELEASE) == [
         'warn worker: the GPU is also used by container "comfy" (GPU), ollama (pid 9)'
     ]
     assert found(**other) == []
-    assert warnings(node(gpu_holders=[]), 1, SETTINGS) == []
+    assert warnings(node(gpu_holders=[]), 1, SETTINGS, RELEASE) == []
 
 
 @pytest.mark.parametrize("state", ["active", "activating"])

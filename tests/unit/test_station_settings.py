@@ -11,6 +11,7 @@ import pytest
 import yaml
 from ansible_collections.twinserve.pair.plugins.module_utils import gpu_choice, image_recipe, image_source
 from ansible_collections.twinserve.pair.plugins.module_utils.model_transfer import checks, selected
+from ansible_collections.twinserve.pair.plugins.module_utils.node_faults import warnings
 from ansible_collections.twinserve.pair.plugins.module_utils.pair_finding import Pair
 from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import load_product
 from ansible_collections.twinserve.pair.plugins.plugin_utils.host_settings import check_host
@@ -75,6 +76,8 @@ def test_the_defaults_are_the_recipes() -> None:
             "themselves, without Ray",
         ),
         ({"extra_args": "--max-num-seqs=8"}, "extra_args: --max-num-seqs is managed; use parallel"),
+        ({"extra_args": "--max_num_seqs 8"}, "extra_args: --max-num-seqs is managed; use parallel"),
+        ({"extra_args": "-r 0"}, "extra_args: -r is managed; use the ranks of the inventory"),
         (
             {"extra_args": "--api-key x"},
             "extra_args: --api-key is managed; use expose (a command line is no place for a secret)",
@@ -116,6 +119,7 @@ def test_what_cannot_work_is_refused_by_name(raw: dict[str, Any], said: str) -> 
         ({"gpu_memory_utilization": 0.98}, "gpu_memory_utilization 0.98 is above 0.93"),
         ({"max_model_len": 350000}, "max_model_len 350000 is above 98304"),
         ({"extra_args": "--max-model-len 350000"}, "max_model_len 350000 is above 98304"),
+        ({"extra_args": "--max_model_len=350000"}, "max_model_len 350000 is above 98304"),
         ({"parallel": 32}, "parallel 32 is above 16"),
         ({"gpu_memory_utilization": 0.9, "max_model_len": 65536, "parallel": 8}, ""),
     ],
@@ -243,3 +247,26 @@ def test_settings_of_the_other_engine_are_ignored_and_named(more: dict[str, Any]
     )
     assert [fault.text for fault in outcome.faults] == []
     assert outcome.warnings == said
+
+
+@pytest.mark.parametrize(
+    ("used", "raw", "free"),
+    [
+        (4.0, {}, None),
+        (20.0, {}, 231),
+        (20.0, {"gpu_memory_utilization": 0.9}, None),
+        (20.0, {"extra_args": "--gpu-memory-utilization 0.9"}, None),
+        (80.0, {"gpu_memory_utilization": 0.9}, 171),
+    ],
+)
+def test_what_is_in_the_gpus_memory_already_is_told_before_a_start(
+    used: float, raw: dict[str, Any], free: int | None
+) -> None:
+    gpu = {"names": ["NVIDIA RTX PRO 2000", "NVIDIA GB300"], "uuids": ["GPU-aaaa", "GPU-bbbb"]}
+    node = {"gpu": {**gpu, "memory": [(16.0, 15.0), (250.69, used)]}, "services": {}}
+    told = warnings(node, 1, settings(**raw), DATA)
+    beginning = f"warn worker: the GPU has {free} of its 251 GiB free, the engine takes "
+    assert [text[: len(beginning)] for text in told] == ([beginning] if free else [])
+    running = {**node, "services": {"twinserve-rank.service": {"ActiveState": "active"}}}
+    assert warnings(running, 1, settings(**raw), DATA) == []
+    assert warnings({**node, "gpu": gpu}, 1, settings(**raw), DATA) == []

@@ -25,6 +25,8 @@ def overrides(words: Sequence[str], release: Mapping[str, Any], specs: Mapping[s
     rest = list(words)
     while rest:
         option, has_value, value = rest.pop(0).partition("=")
+        # Some parsers take both; one that does not refuses it by itself.
+        option = option.replace("_", "-")
         if instead := release.get("managed_flags", {}).get(option):
             result.faults.append(f"extra_args: {option} is managed; use {instead}")
         elif option in release.get("switches", {}):

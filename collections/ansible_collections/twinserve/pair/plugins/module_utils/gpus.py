@@ -9,18 +9,34 @@ from .shell import CommandError, run
 
 @dataclass(frozen=True)
 class Gpus:
-    """Names and UUIDs in the driver's order, its version, GiB by compute process (None: unknown)."""
+    """Names and UUIDs in the driver's order, its version, GiB by compute process (None: unknown).
+
+    `memory` is total and used GiB of each, None where it has none of its own.
+    """
 
     names: list[str]
     uuids: list[str]
     driver: str
     processes: dict[str, float | None]
+    memory: list[tuple[float, float] | None]
 
 
 def parse_gpus(text: str) -> tuple[list[str], list[str], str]:
-    """Lines of `name, uuid, driver_version`."""
-    rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines() if line.count(",") == 2]
+    """Lines of `name, uuid, driver_version`, and more."""
+    rows = _rows(text)
     return [row[0] for row in rows], [row[1] for row in rows], rows[0][2] if rows else ""
+
+
+def parse_memory(text: str) -> list[tuple[float, float] | None]:
+    """Of the same lines what follows: `memory.total, memory.used` in MiB, or no numbers."""
+    return [
+        (int(row[3]) / 1024, int(row[4]) / 1024) if len(row) > 4 and (row[3] + row[4]).isdigit() else None
+        for row in _rows(text)
+    ]
+
+
+def _rows(text: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.split(",")] for line in text.splitlines() if line.count(",") >= 2]
 
 
 def parse_processes(text: str) -> dict[str, float | None]:
@@ -54,7 +70,10 @@ def bus_id(uuid: str) -> str:
 
 def read_gpus() -> Gpus:
     """Ask the driver. Raises `CommandError` with all that it says: its last line is not the reason (C-10)."""
-    queries = ["--query-gpu=name,uuid,driver_version", "--query-compute-apps=pid,used_memory"]
+    queries = [
+        "--query-gpu=name,uuid,driver_version,memory.total,memory.used",
+        "--query-compute-apps=pid,used_memory",
+    ]
     try:
         gpus, used = (
             run(["nvidia-smi", one, "--format=csv,noheader,nounits"], timeout=20) for one in queries
@@ -63,4 +82,4 @@ def read_gpus() -> Gpus:
         said = " ".join(error.said.split())
         raise CommandError(f"nvidia-smi: {said}" if said else str(error)) from error
     names, uuids, driver = parse_gpus(gpus)
-    return Gpus(names, uuids, driver, parse_processes(used))
+    return Gpus(names, uuids, driver, parse_processes(used), parse_memory(gpus))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import displays, gpu_choice, lost_device, low_memory, model_need, shared_weights
+from . import displays, gpu_choice, gpu_memory, lost_device, low_memory, model_need, shared_weights
 from .listeners import Listener, taken
 from .rails import rank_name
 from .render import listening_ports
@@ -49,13 +49,17 @@ def faults(
     return [f"{name}: {fault}" for fault in found if fault]
 
 
-def warnings(node: Mapping[str, Any], rank: int, settings: Mapping[str, Any]) -> list[str]:
+def warnings(
+    node: Mapping[str, Any], rank: int, settings: Mapping[str, Any], release: Mapping[str, Any]
+) -> list[str]:
     """What does not keep a node from being a rank, and is known to end badly."""
+    scarce = None if rank_runs(node) else gpu_memory.scarce(node, settings, release)
     shared = rank == 0 and settings.get("worker_weights") == "nfs"
     exports = shared_weights.wider(node) if shared else []
     return [
         *_handover(node, rank),
         *_others(node, rank),
+        *([f"warn {rank_name(rank)}: {scarce}"] if scarce else []),
         *(f"warn {rank_name(rank)}: {one}" for one in exports),
     ]
 
