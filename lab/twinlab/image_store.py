@@ -23,6 +23,8 @@ def choose(host: Host, store: str) -> None:
     """Restart the host's Docker with that store; each keeps images of its own.  Raises LabError."""
     text = _do(host, ["cat", _CONFIG])
     _do(host, ["sh", "-c", f"cat >{_CONFIG}.new && mv {_CONFIG}.new {_CONFIG}"], configured(text, store))
+    # However often that was done: systemd would refuse the fourth restart within a minute.
+    _do(host, ["systemctl", "reset-failed", "docker"])
     _do(host, ["systemctl", "restart", "docker"])
 
 
