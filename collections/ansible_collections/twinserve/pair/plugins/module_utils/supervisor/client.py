@@ -92,7 +92,7 @@ def added(text: str) -> dict[str, float]:
     for name, value in _SAMPLE.findall(text):
         try:
             sums[name] += float(value)
-        except ValueError:
+        except ValueError:  # no sample: a text that only looks like one
             continue
     return dict(sums)
 
