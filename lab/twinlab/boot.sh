@@ -20,6 +20,11 @@ for path in proc sys dev run tmp var/lib/docker var/lib/containerd var/lib/lab-e
 bind "$folder/disk/docker" "$root/var/lib/docker"
 bind "$folder/disk/containerd" "$root/var/lib/containerd"
 bind "$folder/engine" "$root/var/lib/lab-engine"
+if [ -d "$folder/vllm" ]; then
+    mkdir -p "$root/opt/vllm"
+    bind "$folder/vllm" "$root/opt/vllm"
+    read_only "$root/opt/vllm"
+fi
 
 mount -t proc -o nosuid,nodev,noexec proc "$root/proc"
 mount -t tmpfs -o mode=755,nosuid,nodev tmpfs "$root/run"

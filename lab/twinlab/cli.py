@@ -8,14 +8,22 @@ import sys
 
 from . import apt_sources, base, device_verbs, disk, engine, image_store, lifecycle, ownership, power, report
 from .errors import LabError
-from .layout import Lab, check_name, state_root
+from .layout import ENGINES, Lab, check_name, state_root
 from .progress import Progress
 from .services import control
 from .verbs import Verb, Verbs, running_lab
 
 
 def _up(options: argparse.Namespace, progress: Progress) -> int:
-    lab = lifecycle.up(state_root(), options.name, progress, options.cabled, options.hf, options.hardware)
+    lab = lifecycle.up(
+        state_root(),
+        options.name,
+        progress,
+        options.cabled,
+        options.hf,
+        options.hardware,
+        options.engine,
+    )
     progress.say(f"ready: {lab.inventory}")
     return 0
 
@@ -121,6 +129,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     up.add_argument("--hf", action="store_true", help="with the model hub's client for the hosts' user")
     up.add_argument("--hardware", metavar="KIND", help="spark or station; left out: as before, else spark")
+    up.add_argument(
+        "--engine", choices=ENGINES, help="the simulated one, or vLLM on CPUs; left out: as before"
+    )
     down = verbs.add("down", _down, "shut the pair down")
     down.add_argument("--wipe", action="store_true", help="and forget what the hosts have on their disks")
     verbs.add("wipe", _wipe, "down, and remove all state; with the last lab also the base and the caches")

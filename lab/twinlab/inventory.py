@@ -6,12 +6,34 @@ from pathlib import Path
 
 from .base import USER
 from .layout import Lab
+from .services import vllm
 
 RELEASE = "lab"  # the entry that the lab adds to the product's catalogue
+GROUPS = {"tensorfold": "sparks", "vllm": "stations"}
+
+
+_SIMULATED = """\
+accept_dflash2_license: true
+wait_timeout: 120
+"""
+# What the real engine wants on CPUs, and of a model that does not think. Two cores need minutes for a start.
+_VLLM_ON_CPUS = """\
+extra_args:
+  - --enforce-eager
+  - --default-chat-template-kwargs
+  - '{"enable_thinking": false}'
+engine_env:
+  OMP_NUM_THREADS: "1"
+  TORCHDYNAMO_DISABLE: "1"
+  VLLM_CPU_KVCACHE_SPACE: "1"
+  VLLM_CPU_OMP_THREADS_BIND: nobind
+shm_size: 2g
+wait_timeout: 900
+"""
 
 
 def hosts_yml(lab: Lab) -> str:
-    """The inventory: group `sparks`, in it the pair, named after the lab."""
+    """The inventory: the group of the engine's machines, in it the pair, named after the lab."""
     hosts = "".join(
         f"          {host.name}:\n"
         f"            ansible_host: {lab.network.address(host.number)}\n"
@@ -20,7 +42,7 @@ def hosts_yml(lab: Lab) -> str:
     )
     return (
         "---\n"
-        "sparks:\n"
+        f"{GROUPS[lab.engine]}:\n"
         "  children:\n"
         f"    {group(lab)}:\n"
         "      hosts:\n"
@@ -39,14 +61,8 @@ def group(lab: Lab) -> str:
 
 def lab_yml(lab: Lab) -> str:
     """The product's settings for which the lab differs from real machines: sources, sizes, waits."""
-    return (
-        "---\n"
-        f"hf_endpoint: {lab.hub_url}\n"
-        f"catalogue_path:\n  - {lab.catalogue}\n"
-        f"release: {RELEASE}\n"
-        "accept_dflash2_license: true\n"
-        "wait_timeout: 120\n"
-    )
+    common = f"---\nhf_endpoint: {lab.hub_url}\ncatalogue_path:\n  - {lab.catalogue}\nrelease: {RELEASE}\n"
+    return common + (_VLLM_ON_CPUS if lab.engine == "vllm" else _SIMULATED)
 
 
 def release_yml(image: str, digest: str, label: str, architecture: str) -> str:
@@ -62,6 +78,43 @@ def release_yml(image: str, digest: str, label: str, architecture: str) -> str:
         "  model_min_free_gib: 1\n"
         "  image_min_free_gib: 1\n"
     )
+
+
+def vllm_image_yml(image: str, digest: str) -> str:
+    """The settings with which an owner serves an image of theirs."""
+    return f"---\nimage: {image}\nimage_digest: {digest}\nimage_source: pull\n"
+
+
+def vllm_release_yml() -> str:
+    """The release of the real engine: the product's own, with a small model, and without what needs a GPU."""
+    return (
+        "---\n"
+        "extends: glm-5.3-nvfp4\n"
+        f"engine_version: {vllm.VERSION}\n"
+        "architecture: amd64\n"
+        "defaults:\n"
+        "  image_min_free_gib: 1\n"
+        f"  model_id: {vllm.MODEL.name}\n"
+        f"  model_revision: {vllm.MODEL.revision}\n"
+        "  model_min_free_gib: 1\n"
+        f"  served_name: {vllm.MODEL.name}\n"
+        "  parallel: 4\n"
+        "  max_num_seqs: 4\n"
+        "  max_model_len: 2048\n"
+        "  gpu_memory_utilization: 0.5\n"
+        "  kv_cache_dtype: auto\n"
+        "  speculative_tokens: 0\n"
+        "alarms: []\n"
+        "memory:\n"
+        "  estimate_gib: {head: 1, worker: 1}\n"
+    )
+
+
+def write_settings(lab: Lab, name: str, text: str) -> None:
+    """Write a file of settings of the lab's machines."""
+    file = lab.inventory.parent / "group_vars" / GROUPS[lab.engine] / f"{name}.yml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
 
 
 def write_release(lab: Lab, text: str) -> None:
@@ -97,11 +150,9 @@ def _host_key(layer: Path) -> str:
 def write(lab: Lab) -> None:
     """Write all of them; the hosts' layers must be there."""
     lab.catalogue.mkdir(parents=True, exist_ok=True)
-    settings = lab.inventory.parent / "group_vars" / "sparks" / "lab.yml"
-    settings.parent.mkdir(parents=True, exist_ok=True)
+    write_settings(lab, "lab", lab_yml(lab))
     for file, text in (
         (lab.inventory, hosts_yml(lab)),
-        (settings, lab_yml(lab)),
         (lab.ssh_config, ssh_config(lab)),
         (lab.known_hosts, known_hosts(lab)),
     ):

@@ -17,6 +17,7 @@ DEFAULT_NAME = "spark"
 REGISTRY_PORT = 5000
 HUB_PORT = 8090
 APT_PORT = 3142
+ENGINES = ("tensorfold", "vllm")  # the simulated one, and a real one on CPUs
 
 
 def state_root() -> Path:
@@ -26,7 +27,7 @@ def state_root() -> Path:
 
 def check_name(name: str) -> str:
     """Return the name of a lab, or raise LabError: it has to fit into the name of an interface."""
-    if not re.fullmatch(r"[a-z][a-z0-9-]{0,8}", name) or name in ("base", "apt", "keys"):
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,8}", name) or name in ("base", "apt", "image", "keys", "vllm"):
         raise LabError(f"--name {name}: one to nine of a-z, 0-9, -, beginning with a letter")
     return name
 
@@ -61,6 +62,11 @@ class Host:
     def engine(self) -> Path:
         """What the simulated engine reads and writes: switches.json, gpu.json."""
         return self.folder / "engine"
+
+    @property
+    def vllm(self) -> Path:
+        """Leads to the real engine's packages, where the lab has it; containers see them as /opt/vllm."""
+        return self.folder / "vllm"
 
     @property
     def meminfo(self) -> Path:
@@ -111,6 +117,21 @@ class Lab:
         """What the hosts are."""
         file = self.hardware_setting
         return of_kind(file.read_text().strip()) if file.exists() else SPARK
+
+    @property
+    def engine_setting(self) -> Path:
+        """What serves in the lab, set by `lab up --engine`."""
+        return self.folder / "engine"
+
+    @property
+    def engine(self) -> str:
+        """One of ENGINES."""
+        return self.engine_setting.read_text().strip() if self.engine_setting.exists() else ENGINES[0]
+
+    @property
+    def vllm(self) -> Path:
+        """The real engine and its model, shared by all labs."""
+        return self.root / "vllm"
 
     @property
     def hosts(self) -> tuple[Host, ...]:

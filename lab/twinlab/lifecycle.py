@@ -24,7 +24,12 @@ from .errors import LabError
 from .hardware import of_kind
 from .layout import Lab
 from .progress import Progress
-from .services import control
+from .services import control, vllm
+
+MACHINES = {
+    "tensorfold": "spark",
+    "vllm": "station",
+}  # what each engine runs on, unless another kind is named
 
 
 def up(
@@ -34,11 +39,12 @@ def up(
     cabled: bool = False,
     hf: bool = False,
     hardware: str | None = None,
+    engine: str | None = None,
 ) -> Lab:
     """Bring a lab up; what already runs is left alone.  Raises Refusal when the machine cannot.
 
     `cabled` also joins the hosts as in NVIDIA's guide, `hf` gives their user the model hub's client;
-    `hardware` is the kind of machine, where it shall be another than at the last `up`.
+    `hardware` is the kind of machine and `engine` what serves, where they change since the last `up`.
     """
     requirements.refuse_if(requirements.machine_reason())
     with ownership.locked(name, "up"):
@@ -47,7 +53,11 @@ def up(
         requirements.refuse_if(requirements.folder_reason(root, is_built))
         requirements.install(progress)
         lab = ownership.claim(root, name)
+        _choose_engine(lab, engine)
         _choose_hardware(lab, hardware)
+        if lab.engine == "vllm":
+            with ownership.waiting_for("the real engine"):
+                vllm.build(lab.vllm, distribution, progress)
         tree = base.build(root, distribution, progress)
         if _everything_runs(lab):
             progress.say(f"lab {name} is up already")
@@ -77,6 +87,17 @@ def _choose_hardware(lab: Lab, kind: str | None) -> None:
     lab.hardware_setting.write_text(f"{kind}\n")
 
 
+def _choose_engine(lab: Lab, engine: str | None) -> None:
+    """Let that engine serve, on the machines that it was made for.  Raises LabError while the lab is up."""
+    if engine is None or engine == lab.engine:
+        return
+    if network.exists(lab):
+        raise LabError(f"lab {lab.name} is up, with {lab.engine}: `lab down` first")
+    shutil.rmtree(lab.inventory.parent, ignore_errors=True)
+    lab.engine_setting.write_text(f"{engine}\n")
+    _choose_hardware(lab, MACHINES[engine])
+
+
 def _everything_runs(lab: Lab) -> bool:
     return (
         network.exists(lab)
@@ -93,6 +114,9 @@ def _start(lab: Lab, distribution: apt_sources.Distribution, tree: Path, progres
         network.create(lab)
     for host in lab.hosts:
         host.folder.mkdir(parents=True, exist_ok=True)
+        host.vllm.unlink(missing_ok=True)
+        if lab.engine == "vllm":
+            host.vllm.symlink_to(vllm.site(lab.vllm))
     started = control.start(lab, distribution)
     progress.say(f"services: {', '.join(started) or 'all run'}")
     layer.make_user_key(lab)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,49 +35,56 @@ def build_image(work: Path, patches: str = PATCHES) -> Image:
     could not be had.
     """
     work.mkdir(parents=True, exist_ok=True)
-    return Image(layers=(_base(work, distribution()), simulator_layer(work)), config=image_config(patches))
+    layers = (base_layer(work, "base", distribution(), PACKAGES), simulator_layer(work))
+    return Image(layers=layers, config=image_config(patches))
 
 
-def _base(work: Path, system: Distribution) -> Layer:
+def base_layer(work: Path, name: str, system: Distribution, packages: Sequence[str]) -> Layer:
+    """A small system with these packages and the model hub's client; needs root."""
     requirements = FILES / "hub-requirements.txt"
-    recipe = json.dumps([system.release, PACKAGES, UNUSED, RECIPE, requirements.read_text(), architecture()])
-    path = work / f"base-{_short(recipe.encode())}.tar.gz"
+    recipe = json.dumps([system.release, packages, UNUSED, RECIPE, requirements.read_text(), architecture()])
+
+    def lay_out(tree: Path) -> None:
+        build_rootfs(tree, system, packages, requirements)
+
+    return made_layer(work, name, recipe.encode(), lay_out)
+
+
+def made_layer(work: Path, name: str, recipe: bytes, lay_out: Callable[[Path], None]) -> Layer:
+    """The layer that `lay_out` fills for this recipe; from `work` if it is there.  Older ones go."""
+    path = work / f"{name}-{hashlib.sha256(recipe).hexdigest()[:12]}.tar.gz"
     layer = read_layer(path)
     if layer is None:
-        tree = _empty(work / "base.new")
-        build_rootfs(tree, system, requirements)
+        tree = _empty(work / f"{name}.new")
+        lay_out(tree)
         layer = make_layer(tree, path)
         shutil.rmtree(tree)
-    _forget(work, "base-", path)
+    for old in work.glob(f"{name}-*"):
+        if old.name.partition(".")[0] != path.name.partition(".")[0]:
+            old.unlink()
     return layer
 
 
 def simulator_layer(work: Path) -> Layer:
     """The upper layer: the simulator as it is in the sources now."""
     sources = sorted(path for path in (ENGINE / "tensorfold").rglob("*.py"))
-    content = hashlib.sha256()
-    for path in [*sources, *(FILES / name for name in ("entrypoint.sh", "tensorfold", "hf"))]:
-        content.update(f"{path.relative_to(ENGINE)}\0".encode() + path.read_bytes() + b"\0")
-    path = work / f"simulator-{content.hexdigest()[:12]}.tar.gz"
-    layer = read_layer(path)
-    if layer is None:
-        tree = _empty(work / "simulator.new")
-        _lay_out(tree, sources)
-        layer = make_layer(tree, path)
-        shutil.rmtree(tree)
-    _forget(work, "simulator-", path)
-    return layer
+    recipe = b"".join(
+        f"{path.relative_to(ENGINE)}\0".encode() + path.read_bytes() + b"\0"
+        for path in [*sources, *(FILES / name for name in ("entrypoint.sh", "tensorfold", "hf"))]
+    )
+    return made_layer(work, "simulator", recipe, lambda tree: _lay_out(tree, sources))
 
 
 def _lay_out(tree: Path, sources: Iterable[Path]) -> None:
     for path in sources:
-        _install(path, tree / "usr/lib/python3/dist-packages" / path.relative_to(ENGINE), 0o644)
-    _install(FILES / "entrypoint.sh", tree / ENTRYPOINT.lstrip("/"), 0o755)
+        install(path, tree / "usr/lib/python3/dist-packages" / path.relative_to(ENGINE), 0o644)
+    install(FILES / "entrypoint.sh", tree / ENTRYPOINT.lstrip("/"), 0o755)
     for name in ("tensorfold", "hf"):
-        _install(FILES / name, tree / "usr/local/bin" / name, 0o755)
+        install(FILES / name, tree / "usr/local/bin" / name, 0o755)
 
 
-def _install(source: Path, target: Path, mode: int) -> None:
+def install(source: Path, target: Path, mode: int) -> None:
+    """Put a file into a layer's tree."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(source.read_bytes())
     target.chmod(mode)
@@ -104,13 +111,3 @@ def _empty(tree: Path) -> Path:
         shutil.rmtree(tree)
     tree.mkdir()
     return tree
-
-
-def _forget(work: Path, prefix: str, current: Path) -> None:
-    for old in work.glob(f"{prefix}*"):
-        if old.name.partition(".")[0] != current.name.partition(".")[0]:
-            old.unlink()
-
-
-def _short(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:12]

@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..apt_sources import Distribution
@@ -31,13 +32,13 @@ PASSWD = "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexist
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
-def build_rootfs(tree: Path, distribution: Distribution, requirements: Path) -> None:
+def build_rootfs(tree: Path, distribution: Distribution, packages: Sequence[str], requirements: Path) -> None:
     """Build the base in an empty directory. Needs root (mmdebstrap, chroot), apt's archives and pip's index.
 
     LabError or OSError say what could not be had.
     """
     sources = "".join(source.line() for source in distribution.sources)
-    include = f"--include={','.join(PACKAGES)}"
+    include = f"--include={','.join(packages)}"
     base = ["mmdebstrap", "--quiet", "--mode=root", "--variant=extract", f"--hook-dir={HOOKS}", include]
     run([*base, distribution.release, str(tree), "-"], stdin=sources)
     _finish(tree)

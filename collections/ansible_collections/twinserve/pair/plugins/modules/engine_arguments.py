@@ -67,7 +67,7 @@ def main() -> None:
     argv.append(module.params["image"])
     try:
         done = subprocess.run(
-            [*argv, *parser[1:], *arguments], capture_output=True, text=True, timeout=120, check=False
+            [*argv, *parser[1:], *arguments], capture_output=True, text=True, timeout=300, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         module.fail_json(msg=f"the argument check could not run: {error}")
