@@ -18,8 +18,8 @@ demo: ## From this machine to a chat answer of a simulated pair; again: quick, c
 	@$(SUDO) $(PYTHON) tools/demo.py
 
 .PHONY: test
-test: dev lint unit integration molecule ## Everything that CI runs
-	@$(BIN)/python tools/closing_line.py build/unit.xml build/lab.xml build/integration.xml
+test: dev lint unit integration real-engine molecule ## Everything that CI runs
+	@$(BIN)/python tools/closing_line.py build/unit.xml build/lab.xml build/integration.xml build/real-engine.xml
 
 .PHONY: test-all
 test-all: SLOW := --run-slow
@@ -57,11 +57,17 @@ unit: dev ## Unit and contract tests: no root, no network
 	@COVERAGE_FILE=.coverage.unit $(BIN)/coverage report --skip-covered
 
 .PHONY: integration
-integration: dev ## One simulated pair, the real playbooks, testinfra on the nodes
+integration: dev ## Simulated pairs, two at a time, the real playbooks, testinfra on the nodes
 	@echo "== integration tests in the lab"
 	@mkdir -p build
-	@$(SUDO) $(BIN)/python -m pytest -q --junitxml build/integration.xml $(SLOW) tests/integration
+	@$(SUDO) $(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not real_engine" --junitxml build/integration.xml $(SLOW) tests/integration
 	@$(SUDO) $(BIN)/python -m pytest -q -m lab --junitxml build/lab.xml tests/lab
+
+.PHONY: real-engine
+real-engine: dev ## vLLM on CPUs, two ranks, deployed by the real playbooks
+	@echo "== a real engine in the lab"
+	@mkdir -p build
+	@$(SUDO) $(BIN)/python -m pytest -q -m real_engine --junitxml build/real-engine.xml $(SLOW) tests/integration
 
 .PHONY: molecule
 molecule: dev ## Each role alone, in the lab

@@ -1,4 +1,7 @@
-"""One simulated pair for the whole run; the tests tell its story in the order of their file names."""
+"""One simulated pair for the whole run; the tests tell its story in the order of their file names.
+
+Tests that make a pair of their own can run beside the story: `pytest -n 2 --dist loadgroup`, as `make integration`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from pathlib import Path
 import pytest
 from lab_pair import ROOT, Lab, Play
 
-NAME = os.environ.get("TWINSERVE_TEST_LAB", "test")
+# Of several workers (gw0, gw1) each has pairs of its own.
+NAME = os.environ.get("TWINSERVE_TEST_LAB", "test") + os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix(
+    "gw"
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -19,11 +25,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave slow tests out unless they are asked for."""
+    """Leave slow tests out unless they are asked for; keep together what shares a pair."""
     if not config.getoption("--run-slow"):
         slow = [item for item in items if item.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if item not in slow]
+    story = {item.path for item in items if "lab" in getattr(item, "fixturenames", ())}
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("story" if item.path in story else item.path.name))
 
 
 @pytest.fixture(scope="session")
