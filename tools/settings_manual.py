@@ -134,8 +134,8 @@ def settings_file(manual: Manual) -> str:
         for spec in specs:
             lines += _entry(manual, spec)
     for other in others(manual):
-        name = other.release["engine"]
-        lines += [f"# --- Only with engine {name} {'-' * (WIDTH - len(name) - 24)}", ""]
+        title = _title(other)
+        lines += [f"# --- {title} {'-' * (WIDTH - len(title) - 7)}", ""]
         lines += [f"# {line}" for line in _wrapped(_defaults(other, manual, ""))] + [""]
         for spec in other.own(manual):
             lines += _entry(other, spec)
@@ -153,7 +153,7 @@ def table(manual: Manual) -> str:
     for group, specs in manual.groups():
         lines += _rows(manual, group, specs)
     for other in others(manual):
-        lines += _rows(other, f"Only with engine {other.release['engine']}", other.own(manual))
+        lines += _rows(other, _title(other), other.own(manual))
         lines += [_defaults(other, manual, "`"), ""]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -164,6 +164,12 @@ def _rows(manual: Manual, title: str, specs: list[Setting]) -> list[str]:
         cells = (f"`{spec.name}`", manual.takes(spec), manual.default(spec), spec.says)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return [*lines, ""]
+
+
+def _title(other: Manual) -> str:
+    """The heading of what only this engine has, with what the engine says of itself."""
+    note = other.release.get("note")
+    return f"Only with engine {other.release['engine']}{f' ({note})' if note else ''}"
 
 
 def _defaults(manual: Manual, usual: Manual, quote: str) -> str:

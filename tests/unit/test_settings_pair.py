@@ -164,7 +164,7 @@ def test_a_release_is_a_name_not_a_number(release: Any) -> None:
 
 def test_an_unknown_engine_is_refused() -> None:
     pair, _node = outcome("a", {"engine": "vlm"}, {"engine": "vlm"})
-    assert pair == ["engine is 'vlm': it takes tensorfold or vllm"]
+    assert pair == ["engine is 'vlm': it takes sglang, tensorfold or vllm"]
 
 
 def test_a_release_says_how_many_hosts_it_serves_on() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils import gpu_choice, 
 from ansible_collections.twinserve.pair.plugins.module_utils.model_transfer import checks, selected
 from ansible_collections.twinserve.pair.plugins.module_utils.node_faults import warnings
 from ansible_collections.twinserve.pair.plugins.module_utils.pair_finding import Pair
-from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import load_product
+from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import engine_names, load_product
 from ansible_collections.twinserve.pair.plugins.plugin_utils.host_settings import check_host
 from station_data import PRODUCT, RELEASE, faults, resolved, settings
 
@@ -221,13 +222,14 @@ def test_one_station_is_no_pair() -> None:
     assert [fault.text for fault in outcome.faults] == said
 
 
-def test_both_engines_mean_the_same_by_a_common_setting() -> None:
-    """One that an engine says anew differs in its default and its sentence only."""
-    other = load_product("tensorfold").specs
-    for name in set(other) & set(PRODUCT.specs):
-        mine, theirs = PRODUCT.specs[name], other[name]
-        assert (mine.type, mine.choices, mine.scope, mine.group) == (
-            *(theirs.type, theirs.choices, theirs.scope, theirs.group),
+@pytest.mark.parametrize(("one", "two"), [*combinations(engine_names(), 2)])
+def test_engines_mean_the_same_by_a_name_that_both_have(one: str, two: str) -> None:
+    """A setting that an engine says anew differs in its default and its sentence only."""
+    mine, theirs = (load_product(name).specs for name in (one, two))
+    for name in set(mine) & set(theirs):
+        here, there = mine[name], theirs[name]
+        assert (here.type, here.choices, here.scope, here.group) == (
+            *(there.type, there.choices, there.scope, there.group),
         ), name
 
 
