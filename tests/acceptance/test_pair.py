@@ -26,12 +26,13 @@ def test_every_rank_runs_what_is_configured(pair: Pair) -> None:
 
 
 def test_nccl_goes_over_rdma_where_its_log_tells(pair: Pair) -> None:
-    said = ""
+    said = []
     for host in pair.hosts:
         start = host.check_output("systemctl show -P InvocationID twinserve-rank")
-        said += host.check_output("journalctl --no-pager -o cat _SYSTEMD_INVOCATION_ID=%s", start)
-    lines = [line for line in said.splitlines() if "NET/" in line or "Using network" in line]
-    if not lines:
+        log = host.check_output("journalctl --no-pager -o cat _SYSTEMD_INVOCATION_ID=%s", start)
+        said.append([line for line in log.splitlines() if "NET/" in line or "Using network" in line])
+    if not any(said):
         pytest.skip("NCCL says nothing of its way (nccl_debug: INFO makes it)")
-    assert [line for line in lines if "Socket" in line] == []
-    assert any("NET/IB" in line or "GDRDMA" in line for line in lines), lines
+    for rank, lines in enumerate(said):
+        assert [line for line in lines if "Socket" in line] == [], f"rank {rank}"
+        assert any("NET/IB" in line or "GDRDMA" in line for line in lines), f"rank {rank}: {lines}"

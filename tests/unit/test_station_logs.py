@@ -120,8 +120,10 @@ def test_l14_each_step_of_a_long_start_is_seen_while_the_port_is_closed(line: st
 ON_RDMA = """\
 station-a:112:112 [0] NCCL INFO Bootstrap: Using enP1p3s0f0np0:198.51.100.1<0>
 station-a:112:112 [0] NCCL INFO NCCL version 2.30.7+cuda13.0
-station-a:112:180 [0] NCCL INFO NET/IB : Using [0]mlx5_1:1/RoCE [RO]; OOB enP1p3s0f0np0:198.51.100.1<0>
-station-a:112:180 [0] NCCL INFO NET/IB : Data Direct DMA Interface is detected for device mlx5_1
+station-a:112:180 [0] NCCL INFO NET/IB: Data Direct DMA Interface is detected for device mlx5_1
+station-a:112:180 [0] NCCL INFO NET/IB : Using [0]mlx5_1_dma:1/RoCE [RO]; OOB enP1p3s0f0np0:198.51.100.1<0>
+station-a:112:180 [0] NCCL INFO Initialized NET plugin IB
+station-a:112:180 [0] NCCL INFO Assigned NET plugin IB to comm
 station-a:112:180 [0] NCCL INFO Using network IB
 station-a:112:180 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0/GDRDMA(PCI)
 (Worker_TP0 pid=112) INFO 11-02 10:10:00 [pynccl.py:113] vLLM is using nccl==2.30.7

@@ -258,18 +258,25 @@ def _start_order(count: int, order: str) -> list[int]:
 
 
 def _patterns(release: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    facts = Facts(settings)
     return {
         "refit": release["refit"]["pattern"],
         "retry": release["retry"]["patterns"],
         "progress": release["progress"],
         "failures": release["failures"],
-        "alarms": [
-            {name: rule[name] for name in ("pattern", "says", "cure")}
-            for rule in release.get("alarms", [])
-            if holds(rule.get("when"), facts)
-        ],
+        "alarms": _rules(release.get("alarms", []), settings),
+        "proofs": _rules(release.get("proofs", []), settings),
+        "remarks": _rules(release.get("remarks", []), settings),
     }
+
+
+def _rules(rules: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Those that hold with these settings, without their conditions."""
+    facts = Facts(settings)
+    return [
+        {name: value for name, value in rule.items() if name != "when"}
+        for rule in rules
+        if holds(rule.get("when"), facts)
+    ]
 
 
 def _retry_env(release: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:

@@ -28,6 +28,7 @@ from .plan import parse_link, read_link, read_plan, write_atomically
 _DOCKER_BACK = 60.0
 _CONTAINER_UP = 120.0
 _POLL = 0.1
+_RUNS = ("active", "activating")
 # The setting's own default: the plan of a release before it does not say.
 _LOG_KEEP = 10
 # GiB: a pair that was deployed with just enough comes back although other programs have grown a little since.
@@ -131,8 +132,13 @@ def state(root: Path = Path("/"), loading: bool = False) -> dict[str, Any]:
 
 
 def logs(lines: int) -> str:
-    """Return the last lines of the latest start, or of the journal when that start is forgotten."""
-    return unit.journal(lines, unit.show().invocation) or unit.journal(lines)
+    """Return the last lines of the latest start, or of the journal when that start is forgotten.
+
+    A rank that runs and has said nothing yet is not judged by what an earlier start said.
+    """
+    shown = unit.show()
+    said = unit.journal(lines, shown.invocation)
+    return said if said or shown.active in _RUNS else unit.journal(lines)
 
 
 def reach_all(targets: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -223,7 +229,7 @@ def _wait_for_container(name: str) -> dict[str, Any]:
         found = _look(name)
         if found and found["running"]:
             return found
-        if shown.active not in ("active", "activating"):
+        if shown.active not in _RUNS:
             lines = [line for line in unit.journal(20, shown.invocation).splitlines() if line.strip()]
             raise AgentError(
                 f"the container ended at once (code {shown.exit_code}): {lines[-1] if lines else 'no output'}"
