@@ -103,6 +103,7 @@ def _rank_plan(
         "link": {name: settings[name] for name in _LINK if settings.get(name)},
         "ports": listening_ports(rank, settings),
         "clock": _clock(settings),
+        "gpu_process": _gpu_process(rank, settings, release, facts, words),
         "load_guard": settings["load_guard"],
         "needed_gib": needed_gib(settings, release),
         "expected_link": list(node.get("expected_link") or []),
@@ -116,6 +117,26 @@ def _clock(settings: Mapping[str, Any]) -> dict[str, Any] | None:
     """What the agent reads back of the limit that `before` sets."""
     limit = settings["gpu_clock_max"]
     return {"max": limit, "gpu": settings["gpu_uuid"]} if limit else None
+
+
+def _gpu_process(
+    rank: int,
+    settings: Mapping[str, Any],
+    release: Mapping[str, Any],
+    facts: Facts,
+    words: Mapping[str, str],
+) -> dict[str, Any] | None:
+    """What the agent looks for on the GPU while the rank serves."""
+    rule = release.get("gpu_process")
+    if not rule:
+        return None
+    weights = release["memory"]["estimate_gib"]["worker" if rank else "head"]
+    below = choose(rule["tolerance_gib"], facts)
+    return {
+        "name": _fill(rule["name"], words),
+        "least_gib": None if below is None else weights - below,
+        "gpu": settings["gpu_uuid"],
+    }
 
 
 def _mounts(

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from .. import gpu_holders, lost_device, low_memory
+from .. import gpu_holders, gpu_process, lost_device, low_memory
 from ..docker_argv import LinkError, docker_argv
 from ..kernel_files import read_attr
 from ..listeners import read_listeners, taken
@@ -102,9 +102,10 @@ def state(root: Path = Path("/"), loading: bool = False) -> dict[str, Any]:
     """
     plan = read_plan()
     unguarded = caches.guard(read_memory(root)) if loading and plan.get("load_guard") else []
-    with ThreadPoolExecutor(max_workers=4) as pool:
+    with ThreadPoolExecutor(max_workers=5) as pool:
         used = pool.submit(gpu.used_gib)
         read = pool.submit(clocks.problems, plan.get("clock"))
+        worker = pool.submit(gpu_process.problems, None if loading else plan.get("gpu_process"))
         inspected = pool.submit(container.inspect, plan["container"])
         shown = unit.show()
         log = unit.journal(20, shown.invocation)
@@ -115,6 +116,7 @@ def state(root: Path = Path("/"), loading: bool = False) -> dict[str, Any]:
                 raise
             found = None
     gpu_gib = used.result()
+    told = [*read.result(), *worker.result()] if shown.active == "active" else []
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     return {
         "unit": shown.active,
@@ -123,7 +125,7 @@ def state(root: Path = Path("/"), loading: bool = False) -> dict[str, Any]:
         "gpu_gib": gpu_gib,
         "memory_gib": cgroup.used_gib(found["pid"]) if found and gpu_gib is None else None,
         "starved": caches.starved(paths.LINK.stat().st_mtime) if loading and _link() else None,
-        "warnings": [*(read.result() if shown.active == "active" else []), *unguarded],
+        "warnings": [*told, *unguarded],
         "dark": dark_ports((_link() or {"rails": []})["rails"], root),
         "log": lines,
         # For a supervisor of the release before, which asks this agent while the pair is being upgraded.
