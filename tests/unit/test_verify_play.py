@@ -93,7 +93,7 @@ def test_a_rank_without_its_part_of_the_model_on_the_gpu_is_refused(
 ) -> None:
     """Whatever the API says: here the head finds none."""
     deployed = config({"host": "127.0.0.1", "port": 9}, "mine")
-    facts = {HEAD: {"pair_config": deployed}, WORKER: {"gpu_process": found}}
+    facts: dict[str, dict[str, Any]] = {HEAD: {"pair_config": deployed}, WORKER: {"gpu_process": found}}
     given = json.dumps({"__serve_config": deployed})
     ran = play(tmp_path, [TOLD, SUITE], facts, "--limit", "pair1", "-e", given, *only)
     assert ("VLLM::Worker_TP1 is not on the GPU" in ran.output) is told, ran.output

@@ -15,6 +15,7 @@ from typing import Any
 
 from . import (
     authorized_file,
+    clock_sync,
     displays,
     good,
     gpu_holders,
@@ -70,6 +71,7 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
         "images": lambda: _images(wanted.images or _planned_image()),
         "gpu": lambda: asdict(gpus.read_gpus()),
         "gpu_process": lambda: gpu_process.problems((_rank_plan() or {}).get("gpu_process")),
+        "clock": clock_sync.read,
         "containers": gpu_holders.read_containers,
         "displays": displays.read_outputs,
         "files": managed_files.read_fingerprints,
