@@ -168,6 +168,16 @@ def test_l04_repeated_commas_are_no_answer(text: str) -> None:
     assert smoke(Reply(200, "OK")).ok
 
 
+@pytest.mark.parametrize("thought", [",", ", ", "the "])
+def test_l04_neither_are_commas_in_place_of_thoughts(thought: str) -> None:
+    """All 1,024 tokens of the smoke test go by, and no answer begins."""
+    assert DATA["smoke"]["max_tokens"] == 1024
+    verdict = smoke(Reply(200, "", thought * 1024, cut=True))
+    assert (verdict.ok, verdict.hopeless) == (False, True)
+    assert f'rank pair answers "{thought * 10}'[:30] in verdict.detail
+    assert smoke(Reply(200, "", "The user wants OK, so I think about it", cut=True)).ok, "it only thinks long"
+
+
 def test_l05_the_smoke_test_leaves_room_for_a_model_that_always_thinks() -> None:
     assert DATA["smoke"]["max_tokens"] >= 512
     assert DATA["smoke"]["extra"]["chat_template_kwargs"] == {"reasoning_effort": "low"}
