@@ -22,7 +22,9 @@ WARN = "station:71:90 [0] misc/ibvwrap.cc:301 NCCL WARN Call to ibv_query_ece fa
 
 def using(*devices: str) -> str:
     """The line in which NCCL names the devices that it opened."""
-    named = " ".join(f"[{number}]{hca}:1/RoCE" for number, hca in enumerate(devices))
+    named = " ".join(
+        f"[{number}]{hca if ':' in hca else f'{hca}:1'}/RoCE" for number, hca in enumerate(devices)
+    )
     return f"station:112:180 [0] NCCL INFO NET/IB : Using {named} [RO]; OOB enP1p3s0f0np0:198.51.100.1<0>"
 
 
@@ -44,8 +46,8 @@ def test_f22_a_pair_serves_when_both_ranks_show_rdma_on_their_own_device() -> No
     assert (document["state"], document["warnings"]) == ("serving", [])
 
 
-@pytest.mark.parametrize("name", ["rocep1s0f0_dma", "rocep1s0f0"])
-def test_f22_a_device_counts_with_its_own_path_to_the_gpu_and_without(name: str) -> None:
+@pytest.mark.parametrize("name", ["rocep1s0f0_dma", "rocep1s0f0", "rocep1s0f0_dma:1:0:1", "rocep1s0f0:1::1"])
+def test_f22_a_device_counts_with_its_own_path_to_the_gpu_its_rail_and_without(name: str) -> None:
     assert pair(proved(0), (using(name), CHANNEL)).until("serving", "down")["state"] == "serving"
 
 
