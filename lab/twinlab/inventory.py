@@ -105,6 +105,8 @@ def vllm_release_yml() -> str:
         "  kv_cache_dtype: auto\n"
         "  speculative_tokens: 0\n"
         "alarms: []\n"
+        "proofs: []\n"
+        "gpu_process: null\n"
         "memory:\n"
         "  estimate_gib: {head: 1, worker: 1}\n"
     )

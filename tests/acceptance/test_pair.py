@@ -26,12 +26,22 @@ def test_every_rank_runs_what_is_configured(pair: Pair) -> None:
 
 
 def test_nccl_goes_over_rdma_where_its_log_tells(pair: Pair) -> None:
-    said = ""
+    said = []
     for host in pair.hosts:
         start = host.check_output("systemctl show -P InvocationID twinserve-rank")
-        said += host.check_output("journalctl --no-pager -o cat _SYSTEMD_INVOCATION_ID=%s", start)
-    lines = [line for line in said.splitlines() if "NET/" in line or "Using network" in line]
-    if not lines:
+        log = host.check_output("journalctl --no-pager -o cat _SYSTEMD_INVOCATION_ID=%s", start)
+        said.append([line for line in log.splitlines() if "NET/" in line or "Using network" in line])
+    if not any(said):
         pytest.skip("NCCL says nothing of its way (nccl_debug: INFO makes it)")
-    assert [line for line in lines if "Socket" in line] == []
-    assert any("NET/IB" in line or "GDRDMA" in line for line in lines), lines
+    for rank, lines in enumerate(said):
+        assert [line for line in lines if "Socket" in line] == [], f"rank {rank}"
+        assert any("NET/IB" in line or "GDRDMA" in line for line in lines), f"rank {rank}: {lines}"
+
+
+def test_every_gpu_has_its_worker_with_its_part_of_the_model(pair: Pair) -> None:
+    for host in pair.hosts:
+        wanted = json.loads(host.file("/etc/twinserve/rank.json").content_string).get("gpu_process")
+        if not wanted:
+            pytest.skip("this release does not say what is on a GPU")
+        told = json.loads(host.check_output("/usr/local/sbin/twinserve-rank state"))["warnings"]
+        assert [text for text in told if wanted["name"] in text] == []

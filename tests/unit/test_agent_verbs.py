@@ -291,6 +291,12 @@ def test_logs_fall_back_to_the_whole_journal(node: FakeNode) -> None:
     assert [("INVOCATION" in call, "--lines 25" in call) for call in calls] == [(True, True), (False, True)]
 
 
+def test_f22_a_rank_that_has_said_nothing_yet_is_not_judged_by_an_earlier_start(node: FakeNode) -> None:
+    node.unit("active")
+    node.answer("journalctl", "", do='case "$*" in *INVOCATION*) ;; *) echo "NET/Socket, an hour ago";; esac')
+    assert verbs.logs(25) == ""
+
+
 def test_unit_helpers_take_name_and_limit_from_the_plan(node: FakeNode) -> None:
     node.plan({**PLAN, "stop_timeout": 90})
     verbs.unit_stop()

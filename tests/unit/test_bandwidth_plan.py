@@ -60,8 +60,10 @@ def test_a_rail_that_was_not_proved_on_one_node_is_measured_on_none() -> None:
 
 
 def test_gpu_memory_is_measured_after_the_hosts_own() -> None:
-    head, _ = schedule([[rail(0, 1)], [rail(0, 2)]], NAMES, gpu_memory=True)
+    head, _ = schedule([[rail(0, 1)], [rail(0, 2)]], NAMES, ["host", "gpu"])
     assert [(one["phase"], one["memory"]) for one in head["clients"]] == [(0, "host"), (1, "gpu")]
+    alone, _ = schedule(proofs(), NAMES, ["gpu"])
+    assert {one["memory"] for one in alone["clients"] + alone["servers"]} == {"gpu"}
 
 
 def test_three_nodes_measure_every_pair_of_them() -> None:
@@ -102,3 +104,13 @@ def test_f17_a_missing_tool_is_told_with_its_package_and_host() -> None:
         "the rails' bandwidth is not measured: ib_write_bw (package perftest) is not installed on spark-b"
     )
     assert lacking([node(), node()], NAMES) == ""
+
+
+def test_for_gpu_memory_the_package_is_not_enough() -> None:
+    said = lacking([node(tool=False), node(tool=False)], NAMES, gpu_memory=True)
+    assert said.startswith(
+        "the rails' bandwidth is not measured: ib_write_bw is not installed on spark-a, spark-b"
+    )
+    assert (
+        "build perftest 26.04.17 or later with CUDA (./autogen.sh && ./configure --prefix=/usr/local" in said
+    )

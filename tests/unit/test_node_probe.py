@@ -22,12 +22,15 @@ INFO = {"ServerVersion": "28.1", "Driver": "overlay2", "DockerRootDir": "/", "Ar
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
-    programs = Programs(tmp_path, monkeypatch, "ip", "nmcli", "docker", "nvidia-smi", "systemctl", "ss")
+    programs = Programs(
+        tmp_path, monkeypatch, "ip", "nmcli", "docker", "nvidia-smi", "systemctl", "ss", "timedatectl"
+    )
     programs.answer("ip_-j_addr", "[]")
     programs.answer("docker_info", json.dumps(INFO))
     programs.answer("docker_image_inspect", "Error: No such image: x\n", 1)
     programs.answer("nvidia-smi", "Driver/library version mismatch\n", 18)
     programs.answer("systemctl_show", "Id=twinserve.service\nActiveState=inactive\n")
+    programs.answer("timedatectl_show", "NTP=yes\nNTPSynchronized=yes\n")
     programs.answer("ss", "LISTEN 0 9 127.0.0.1:8888 0.0.0.0:*\n")
     return programs
 
@@ -46,6 +49,7 @@ def test_what_fails_is_none_with_its_reason_and_the_rest_is_there(programs: Prog
     assert found["memory"]["total_gib"] > 0
     assert found["listeners"] == [{"address": "127.0.0.1", "port": 8888, "process": "", "pid": None}]
     assert found["services"]["twinserve.service"]["ActiveState"] == "inactive"
+    assert found["clock"]["synchronized"] is True
 
 
 def test_a_figure_that_the_kernel_lacks_is_such_a_failure(

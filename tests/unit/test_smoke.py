@@ -55,6 +55,43 @@ def test_l04_short_and_plain_replies_pass(text: str) -> None:
     assert judge(Reply(200, text)).ok
 
 
+THOUGHT = "The user wants one word. I say OK, and nothing else."
+
+
+@pytest.mark.parametrize(
+    ("text", "thought", "cut", "detail"),
+    [
+        pytest.param("OK", THOUGHT, False, None, id="thought, then said"),
+        pytest.param("OK", "Hm...", False, None, id="thought little"),
+        pytest.param(f"OK{'!' * 23}", f"Hm{'.' * 23}", False, None, id="emphasis"),
+        pytest.param("OK", f"Hm{'.' * 24}", False, "(collapsed output)", id="too much of it"),
+        pytest.param("", THOUGHT, True, None, id="still thinking"),
+        pytest.param("", THOUGHT * 40, True, None, id="thinks long, in few words"),
+        pytest.param(
+            "", "," * 1024, True, '"' + "," * 40 + '..." (collapsed output)', id="commas as thought"
+        ),
+        pytest.param("", f"{THOUGHT} {', ' * 500}", True, "(collapsed output)", id="commas after a while"),
+        pytest.param("OK", f"The user{',' * 24}", False, "(collapsed output)", id="said OK all the same"),
+        pytest.param(f"OK{',' * 24}", THOUGHT, False, "(collapsed output)", id="commas after the answer"),
+        pytest.param("OK, the, the, the, the" + ", the" * 20, "", False, "(collapsed output)", id="a word"),
+        pytest.param("", THOUGHT, False, '"" (empty output)', id="thought, then nothing"),
+        pytest.param("", "", True, '"" (empty output)', id="nothing at all"),
+        pytest.param("", " \n", True, '"" (empty output)', id="blanks"),
+        pytest.param("", ",", True, '"" (empty output)', id="no word"),
+    ],
+)
+def test_l04_what_a_model_thinks_counts_too(text: str, thought: str, cut: bool, detail: str | None) -> None:
+    verdict = judge(Reply(200, text, thought, cut))
+    assert verdict.ok is (detail is None)
+    if detail:
+        assert (verdict.hopeless, detail in verdict.detail) == (True, True), verdict.detail
+
+
+def test_l04_a_long_reply_is_judged_as_fast_as_a_short_one() -> None:
+    # Without a limit this takes minutes.
+    assert judge(Reply(200, "OK", "word " * 100_000 + "end.", cut=False)).ok
+
+
 def test_l04_message_shows_the_reply_in_short() -> None:
     assert 'answers "!!!!!!!!" (collapsed output)' in judge(Reply(200, "!" * 8)).detail
     assert f'"{"!" * 40}..."' in judge(Reply(200, "!" * 500)).detail

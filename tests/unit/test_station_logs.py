@@ -120,8 +120,10 @@ def test_l14_each_step_of_a_long_start_is_seen_while_the_port_is_closed(line: st
 ON_RDMA = """\
 station-a:112:112 [0] NCCL INFO Bootstrap: Using enP1p3s0f0np0:198.51.100.1<0>
 station-a:112:112 [0] NCCL INFO NCCL version 2.30.7+cuda13.0
-station-a:112:180 [0] NCCL INFO NET/IB : Using [0]mlx5_1:1/RoCE [RO]; OOB enP1p3s0f0np0:198.51.100.1<0>
-station-a:112:180 [0] NCCL INFO NET/IB : Data Direct DMA Interface is detected for device mlx5_1
+station-a:112:180 [0] NCCL INFO NET/IB: Data Direct DMA Interface is detected for device mlx5_1
+station-a:112:180 [0] NCCL INFO NET/IB : Using [0]mlx5_1_dma:1/RoCE [RO]; OOB enP1p3s0f0np0:198.51.100.1<0>
+station-a:112:180 [0] NCCL INFO Initialized NET plugin IB
+station-a:112:180 [0] NCCL INFO Assigned NET plugin IB to comm
 station-a:112:180 [0] NCCL INFO Using network IB
 station-a:112:180 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0/GDRDMA(PCI)
 (Worker_TP0 pid=112) INFO 11-02 10:10:00 [pynccl.py:113] vLLM is using nccl==2.30.7
@@ -164,6 +166,16 @@ def test_l04_repeated_commas_are_no_answer(text: str) -> None:
     verdict = smoke(Reply(200, text))
     assert (verdict.ok, verdict.hopeless) == (False, True)
     assert smoke(Reply(200, "OK")).ok
+
+
+@pytest.mark.parametrize("thought", [",", ", ", "the "])
+def test_l04_neither_are_commas_in_place_of_thoughts(thought: str) -> None:
+    """All 1,024 tokens of the smoke test go by, and no answer begins."""
+    assert DATA["smoke"]["max_tokens"] == 1024
+    verdict = smoke(Reply(200, "", thought * 1024, cut=True))
+    assert (verdict.ok, verdict.hopeless) == (False, True)
+    assert f'rank pair answers "{thought * 10}'[:30] in verdict.detail
+    assert smoke(Reply(200, "", "The user wants OK, so I think about it", cut=True)).ok, "it only thinks long"
 
 
 def test_l05_the_smoke_test_leaves_room_for_a_model_that_always_thinks() -> None:

@@ -286,7 +286,7 @@ def test_another_server_on_our_port_is_none_of_ours(client: Client) -> None:
 def test_l05_asks_with_the_engines_own_switches(client: Client) -> None:
     message = {"content": "OK", "reasoning_content": "x"}
     Api.table = {"/v1/chat/completions": (200, {"choices": [{"message": message}]})}
-    assert client.ask("GLM", SMOKE, 5) == Reply(200, "OK")
+    assert client.ask("GLM", SMOKE, 5) == Reply(200, "OK", "x")
     assert Api.bodies == [
         {
             "model": "GLM",
@@ -301,6 +301,17 @@ def test_l05_asks_with_the_engines_own_switches(client: Client) -> None:
     ("answer", "reply"),
     [
         ((200, {"choices": [{"message": {"content": None}}]}), Reply(200, "")),
+        (
+            (200, {"choices": [{"message": {"content": "OK", "reasoning": "Hm."}, "finish_reason": "stop"}]}),
+            Reply(200, "OK", "Hm."),
+        ),
+        (
+            (
+                200,
+                {"choices": [{"message": {"content": None, "reasoning": ",,,"}, "finish_reason": "length"}]},
+            ),
+            Reply(200, "", ",,,", cut=True),
+        ),
         ((500, {"error": {"message": "out of step"}}), Reply(500, "out of step")),
         ((404, {"error": "not found"}), Reply(404, "not found")),
     ],

@@ -50,17 +50,19 @@ def config(api: dict[str, Any], name: str) -> dict[str, Any]:
     return {"api": api, "promise": promised, "served_name": name}
 
 
+HEAD, WORKER = PAIRS["pair1"]
+PAIR = {"hosts": [HEAD, WORKER], "head": HEAD, "name": "pair1", "rank": "{{ rank }}"}
+TOLD = {
+    "name": "Say who is in which pair",
+    "ansible.builtin.set_fact": {"cacheable": True, "twinserve_pair": PAIR},
+}
+
+
 def verify(folder: Path, deployed: dict[str, Any] | None, settings: dict[str, Any]) -> Ran:
     """Run the check of models on the first pair's head; `settings` is the configuration that they make."""
-    head, worker = PAIRS["pair1"]
-    pair = {"hosts": [head, worker], "head": head, "name": "pair1"}
-    told = {
-        "name": "Say who is in which pair",
-        "ansible.builtin.set_fact": {"cacheable": True, "twinserve_pair": {**pair, "rank": "{{ rank }}"}},
-    }
-    facts: dict[str, dict[str, Any]] = {head: {"pair_config": deployed}, worker: {"pair_config": None}}
+    facts: dict[str, dict[str, Any]] = {HEAD: {"pair_config": deployed}, WORKER: {"pair_config": None}}
     given = json.dumps({"__serve_config": settings, "only": ["models"]})
-    return play(folder, [told, SUITE], facts, "--limit", "pair1", "-e", given)
+    return play(folder, [TOLD, SUITE], facts, "--limit", "pair1", "-e", given)
 
 
 def test_a_pair_is_judged_by_its_own_configuration(tmp_path: Path, api: dict[str, Any]) -> None:
@@ -74,3 +76,24 @@ def test_what_the_settings_say_is_asked_where_nothing_is_deployed(
 ) -> None:
     ran = verify(tmp_path, None, config(api, "other"))
     assert (ran.code, "lists ['mine'] instead of other" in ran.output) == (2, True), ran.output
+
+
+@pytest.mark.parametrize(
+    ("found", "only", "told"),
+    [
+        (["VLLM::Worker_TP1 is not on the GPU: nothing is"], [], True),
+        (["VLLM::Worker_TP1 is not on the GPU: nothing is"], ["-e", "only=models"], False),
+        ([], [], False),
+        (None, [], False),
+    ],
+    ids=["lacking", "not asked", "fine", "not read"],
+)
+def test_a_rank_without_its_part_of_the_model_on_the_gpu_is_refused(
+    tmp_path: Path, found: list[str] | None, only: list[str], told: bool
+) -> None:
+    """Whatever the API says: here the head finds none."""
+    deployed = config({"host": "127.0.0.1", "port": 9}, "mine")
+    facts: dict[str, dict[str, Any]] = {HEAD: {"pair_config": deployed}, WORKER: {"gpu_process": found}}
+    given = json.dumps({"__serve_config": deployed})
+    ran = play(tmp_path, [TOLD, SUITE], facts, "--limit", "pair1", "-e", given, *only)
+    assert ("VLLM::Worker_TP1 is not on the GPU" in ran.output) is told, ran.output

@@ -8,7 +8,13 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible_collections.twinserve.pair.plugins.filter.hosts import management_address
 from ansible_collections.twinserve.pair.plugins.filter.nodes import plan_fabric
-from ansible_collections.twinserve.pair.plugins.module_utils import findings
+from ansible_collections.twinserve.pair.plugins.module_utils import (
+    bandwidth_judge,
+    bandwidth_plan,
+    findings,
+    rail_verdict,
+    services,
+)
 from ansible_collections.twinserve.pair.plugins.module_utils.findings import Finding
 
 
@@ -32,7 +38,7 @@ def doctor_findings(hosts: Iterable[Mapping[str, Any]], report: Mapping[str, Any
     by_name = {str(host["inventory_hostname"]): host for host in hosts}
     names = [rank["name"] for rank in report["ranks"]]
     members = [by_name.get(name, {"inventory_hostname": name}) for name in names]
-    found = [*findings.of_pair(report), *_link(members)]
+    found = [*findings.of_pair(report), *_link(members), *_gpu_memory(members)]
     for name, host in zip(names, members, strict=True):
         found += findings.of_node(
             name,
@@ -45,22 +51,62 @@ def doctor_findings(hosts: Iterable[Mapping[str, Any]], report: Mapping[str, Any
 
 def _link(members: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     """What the fabric role would refuse or warn of; it needs a look at all nodes, and their settings."""
+    yield from findings.of_link(_plans(members))
+
+
+def _plans(members: Sequence[Mapping[str, Any]], **changes: Any) -> list[dict[str, Any]]:
+    """The link as it is planned by the settings, or with some `changes`; nothing where not all is known."""
     facts = [host.get("ansible_facts") or {} for host in members]
     nodes = [found.get("twinserve_node") for found in facts]
     settings = [found.get("twinserve_settings") for found in facts]
-    names = [str(host["inventory_hostname"]) for host in members]
     if not all(nodes) or not all(settings):
-        return
+        return []
     try:
-        plans = plan_fabric(
+        return plan_fabric(
             [node for node in nodes if node],
-            names,
-            [own for own in settings if own],
+            [str(host["inventory_hostname"]) for host in members],
+            [{**own, **changes} for own in settings if own],
             [management_address(host) for host in members],
         )
     except AnsibleFilterError:
-        return  # the network of a node cannot be read: its own findings say so
-    yield from findings.of_link(plans)
+        return []  # the network of a node cannot be read: its own findings say so
+
+
+def gpu_memory_routes(hosts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The rails over which RDMA into the GPUs' memory can be measured now: `ends` by rank, perhaps none.
+
+    All that there are, also when fewer are used. `notes` say what keeps others from it.
+    """
+    members = list(hosts)
+    facts = [host.get("ansible_facts") or {} for host in members]
+    nodes = [found.get("twinserve_node") or {} for found in facts]
+    releases = [found.get("twinserve_release") or {} for found in facts]
+    none: dict[str, Any] = {"ends": [[] for _ in members], "notes": []}
+    if not all(one.get("gpu_memory_rdma") for one in releases) or any(map(services.pair_started, nodes)):
+        return none
+    if not (plans := _plans(members, rails="auto")):
+        return none
+    names = [str(host["inventory_hostname"]) for host in members]
+    if without := bandwidth_plan.lacking(nodes, names, gpu_memory=True):
+        return none | {"notes": [without]}
+    ends, notes = bandwidth_plan.routes(plans, rail_verdict.to_prove(plans, nodes))
+    return {"ends": ends, "notes": notes}
+
+
+def _gpu_memory(members: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """What measuring said, or why it could not be done."""
+    told = list(gpu_memory_routes(members)["notes"])
+    # Of a run that another one has refused each node would say so.
+    told += [str(host["__operate_unmeasured"]) for host in members if "__operate_unmeasured" in host][:1]
+    for host in members:
+        rails = (host.get("__operate_proof") or {}).get("rails") or []
+        told += [f"{host['inventory_hostname']}: {rail['problem']}" for rail in rails if rail["problem"]]
+    measured = [host["__operate_measured"] for host in members if "__operate_measured" in host]
+    if members and len(measured) == len(members):
+        names = [str(host["inventory_hostname"]) for host in members]
+        heard = [host["__operate_listening"] for host in members]
+        told += bandwidth_judge.report(measured, names, heard)["warnings"]
+    yield from (Finding(findings.WARNING, "", f"link: {text}") for text in dict.fromkeys(told))
 
 
 class FilterModule:
@@ -72,4 +118,5 @@ class FilterModule:
             "engine_signs": engine_signs,
             "doctor_findings": doctor_findings,
             "doctor_screen": findings.screen,
+            "gpu_memory_routes": gpu_memory_routes,
         }

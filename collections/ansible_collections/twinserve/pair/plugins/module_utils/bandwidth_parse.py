@@ -17,6 +17,10 @@ _COLUMN = re.compile(r"BW average\[(?P<unit>[^\]]+)\]")
 
 # What GPU memory needs; a build without CUDA has neither.
 GPU_OPTIONS = ("--use_cuda_dmabuf", "--use_data_direct")
+BUILD = (
+    "build perftest 26.04.17 or later with CUDA (./autogen.sh && ./configure --prefix=/usr/local "
+    "CUDA_H_PATH=/usr/local/cuda/include/cuda.h && make && sudo make install)"
+)
 
 ACS = (
     "GPU memory cannot be registered for RDMA (error=524): the network card's DMA function and the GPU are "

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .bandwidth_parse import BUILD
 from .services import node_runs
 
 PROGRAM, PACKAGE = "ib_write_bw", "perftest"
@@ -34,29 +35,35 @@ def refusal(nodes: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     return ""
 
 
-def lacking(nodes: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
-    """Why the rails cannot be measured; empty when every node has the program."""
+def lacking(nodes: Sequence[Mapping[str, Any]], names: Sequence[str], gpu_memory: bool = False) -> str:
+    """Why the rails cannot be measured; empty when every node has the program.
+
+    That of the package measures no GPU memory, in which other data of the nodes' engine goes.
+    """
     without = [name for name, node in zip(names, nodes, strict=True) if not node["tools"].get(PROGRAM, False)]
     if not without:
         return ""
     where = ", ".join(without)
+    if gpu_memory:
+        return f"the rails' bandwidth is not measured: {PROGRAM} is not installed on {where}: {BUILD}"
     return f"the rails' bandwidth is not measured: {PROGRAM} (package {PACKAGE}) is not installed on {where}"
 
 
 def schedule(
-    proofs: Sequence[Sequence[Mapping[str, Any]]], names: Sequence[str], gpu_memory: bool = False
+    proofs: Sequence[Sequence[Mapping[str, Any]]], names: Sequence[str], memories: Sequence[str] = ("host",)
 ) -> list[dict[str, Any]]:
     """What each rank does: `servers` to keep ready for `limit` seconds, `clients` to run.
 
     `proofs` are each rank's rails as `rail_proof` returns them; only rails that came through everywhere are
-    measured. Clients of one `phase` run at once, phases one after the other.
+    measured, out of each of `memories` (host, gpu). Clients of one `phase` run at once, phases one after the
+    other.
     """
     rails = _proved(proofs)
     work: list[dict[str, Any]] = [{"servers": [], "clients": []} for _ in names]
     port, phase = FIRST_PORT, 0
     for sender, plan in enumerate(work):
         for receiver in (rank for rank in range(len(names)) if rank != sender):
-            for memory in ("host", "gpu") if gpu_memory else ("host",):
+            for memory in memories:
                 for together in _phases(sorted(rails[sender])):
                     for rail in together:
                         near, far = rails[sender][rail], rails[receiver][rail]
@@ -70,6 +77,27 @@ def schedule(
     for plan in work:
         plan["limit"] = phase * (DURATION + _AROUND) + _AROUND
     return work
+
+
+def routes(
+    plans: Sequence[Mapping[str, Any]], wanted: Sequence[Sequence[Mapping[str, Any]]]
+) -> tuple[list[list[dict[str, Any]]], list[str]]:
+    """Of the rails that `plans` have, the ends (of `wanted`, by rank) of those that need nothing any more.
+
+    And what is to be said of the others: without addresses nothing can be measured.
+    """
+    ready, notes = [], []
+    for number, ports in enumerate(zip(*(plan["ports"] for plan in plans), strict=True)):
+        if all(port["kept"] for port in ports):
+            ready.append(number)
+            continue
+        two = "-e rails=2 " if number else ""
+        devices = " <-> ".join(port["hca"] for port in ports)
+        notes.append(
+            f"rail {number} ({devices}) is not set up, and so not measured: playbooks/fabric.yml {two}"
+            "-e fabric_bandwidth_test=true does both"
+        )
+    return [[dict(ends[number]) for number in ready] for ends in wanted], notes
 
 
 def _proved(proofs: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[int, Mapping[str, Any]]]:

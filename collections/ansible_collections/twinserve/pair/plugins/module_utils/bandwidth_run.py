@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from . import lost_device
-from .bandwidth_parse import GPU_OPTIONS, Measured, missing_options, parse
+from .bandwidth_parse import BUILD, GPU_OPTIONS, Measured, missing_options, parse
 from .gids import find_v2, no_v2
 from .gpus import bus_id
 from .hardware import read_hardware
@@ -44,11 +44,7 @@ def gpu_options(uuid: str | None) -> list[str]:
     # It ends with 1 after its help, in many versions.
     done = subprocess.run([_PROGRAM, "--help"], capture_output=True, text=True, timeout=20, check=False)
     if missing := missing_options(done.stdout + done.stderr):
-        raise CommandError(
-            f"GPU memory is not measured, as {program()} has no {', '.join(missing)}: build perftest "
-            "26.04.17 or later with CUDA (./autogen.sh && ./configure --prefix=/usr/local "
-            "CUDA_H_PATH=/usr/local/cuda/include/cuda.h && make && sudo make install)"
-        )
+        raise CommandError(f"GPU memory is not measured, as {program()} has no {', '.join(missing)}: {BUILD}")
     # The other two are taken only after the GPU is named.
     return [f"--use_cuda_bus_id={bus_id(uuid)}" if uuid else "--use_cuda=0", *GPU_OPTIONS]
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import displays, gpu_choice, gpu_memory, lost_device, low_memory, model_need, shared_weights
+from . import (
+    clock_sync,
+    displays,
+    gpu_choice,
+    gpu_memory,
+    lost_device,
+    low_memory,
+    model_need,
+    shared_weights,
+)
 from .listeners import Listener, taken
 from .rails import rank_name
 from .render import listening_ports
@@ -59,8 +68,7 @@ def warnings(
     return [
         *_handover(node, rank),
         *_others(node, rank),
-        *([f"warn {rank_name(rank)}: {scarce}"] if scarce else []),
-        *(f"warn {rank_name(rank)}: {one}" for one in exports),
+        *(f"warn {rank_name(rank)}: {one}" for one in (scarce, clock_sync.problem(node), *exports) if one),
     ]
 
 

@@ -15,9 +15,11 @@ from typing import Any
 
 from . import (
     authorized_file,
+    clock_sync,
     displays,
     good,
     gpu_holders,
+    gpu_process,
     gpus,
     hf_cache,
     host_names,
@@ -68,13 +70,15 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
         "nfs": nfs_probe.read_nfs,
         "images": lambda: _images(wanted.images or _planned_image()),
         "gpu": lambda: asdict(gpus.read_gpus()),
+        "gpu_process": lambda: gpu_process.problems((_rank_plan() or {}).get("gpu_process")),
+        "clock": clock_sync.read,
         "containers": gpu_holders.read_containers,
         "displays": displays.read_outputs,
         "files": managed_files.read_fingerprints,
         "services": services.read_services,
         "listeners": lambda: [asdict(one) for one in listeners.read_listeners()],
         "state": lambda: _json(Path("/run/twinserve/state.json")),
-        "rank_plan": lambda: _json(Path(managed_files.ETC, "rank.json")),
+        "rank_plan": _rank_plan,
         "good": good.read_good,
         # Read with the rest: who changes the node later asks whether another run has done so since.
         "held": _last_run,
@@ -141,9 +145,13 @@ def _hf(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
     return {"home": home, "hub": hub, "program": program, "snapshots": states, "strange": strange}
 
 
+def _rank_plan() -> Any:
+    return _json(Path(managed_files.ETC, "rank.json"))
+
+
 def _planned_image() -> tuple[str, ...]:
     """What the rank on this node is started from, for a look that asks for nothing else."""
-    plan = _json(Path(managed_files.ETC, "rank.json"))
+    plan = _rank_plan()
     return (str(plan["image"]),) if plan else ()
 
 

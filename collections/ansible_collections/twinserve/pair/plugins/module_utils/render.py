@@ -103,6 +103,7 @@ def _rank_plan(
         "link": {name: settings[name] for name in _LINK if settings.get(name)},
         "ports": listening_ports(rank, settings),
         "clock": _clock(settings),
+        "gpu_process": _gpu_process(rank, settings, release, facts, words),
         "load_guard": settings["load_guard"],
         "needed_gib": needed_gib(settings, release),
         "expected_link": list(node.get("expected_link") or []),
@@ -116,6 +117,26 @@ def _clock(settings: Mapping[str, Any]) -> dict[str, Any] | None:
     """What the agent reads back of the limit that `before` sets."""
     limit = settings["gpu_clock_max"]
     return {"max": limit, "gpu": settings["gpu_uuid"]} if limit else None
+
+
+def _gpu_process(
+    rank: int,
+    settings: Mapping[str, Any],
+    release: Mapping[str, Any],
+    facts: Facts,
+    words: Mapping[str, str],
+) -> dict[str, Any] | None:
+    """What the agent looks for on the GPU while the rank serves."""
+    rule = release.get("gpu_process")
+    if not rule:
+        return None
+    weights = release["memory"]["estimate_gib"]["worker" if rank else "head"]
+    below = choose(rule["tolerance_gib"], facts)
+    return {
+        "name": _fill(rule["name"], words),
+        "least_gib": None if below is None else weights - below,
+        "gpu": settings["gpu_uuid"],
+    }
 
 
 def _mounts(
@@ -258,18 +279,25 @@ def _start_order(count: int, order: str) -> list[int]:
 
 
 def _patterns(release: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    facts = Facts(settings)
     return {
         "refit": release["refit"]["pattern"],
         "retry": release["retry"]["patterns"],
         "progress": release["progress"],
         "failures": release["failures"],
-        "alarms": [
-            {name: rule[name] for name in ("pattern", "says", "cure")}
-            for rule in release.get("alarms", [])
-            if holds(rule.get("when"), facts)
-        ],
+        "alarms": _rules(release.get("alarms", []), settings),
+        "proofs": _rules(release.get("proofs", []), settings),
+        "remarks": _rules(release.get("remarks", []), settings),
     }
+
+
+def _rules(rules: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Those that hold with these settings, without their conditions."""
+    facts = Facts(settings)
+    return [
+        {name: value for name, value in rule.items() if name != "when"}
+        for rule in rules
+        if holds(rule.get("when"), facts)
+    ]
 
 
 def _retry_env(release: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from .. import gpu_holders, lost_device, low_memory
+from .. import gpu_holders, gpu_process, lost_device, low_memory
 from ..docker_argv import LinkError, docker_argv
 from ..kernel_files import read_attr
 from ..listeners import read_listeners, taken
@@ -28,6 +28,7 @@ from .plan import parse_link, read_link, read_plan, write_atomically
 _DOCKER_BACK = 60.0
 _CONTAINER_UP = 120.0
 _POLL = 0.1
+_RUNS = ("active", "activating")
 # The setting's own default: the plan of a release before it does not say.
 _LOG_KEEP = 10
 # GiB: a pair that was deployed with just enough comes back although other programs have grown a little since.
@@ -101,9 +102,10 @@ def state(root: Path = Path("/"), loading: bool = False) -> dict[str, Any]:
     """
     plan = read_plan()
     unguarded = caches.guard(read_memory(root)) if loading and plan.get("load_guard") else []
-    with ThreadPoolExecutor(max_workers=4) as pool:
+    with ThreadPoolExecutor(max_workers=5) as pool:
         used = pool.submit(gpu.used_gib)
         read = pool.submit(clocks.problems, plan.get("clock"))
+        worker = pool.submit(gpu_process.problems, None if loading else plan.get("gpu_process"))
         inspected = pool.submit(container.inspect, plan["container"])
         shown = unit.show()
         log = unit.journal(20, shown.invocation)
@@ -114,6 +116,7 @@ def state(root: Path = Path("/"), loading: bool = False) -> dict[str, Any]:
                 raise
             found = None
     gpu_gib = used.result()
+    told = [*read.result(), *worker.result()] if shown.active == "active" else []
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     return {
         "unit": shown.active,
@@ -122,7 +125,7 @@ def state(root: Path = Path("/"), loading: bool = False) -> dict[str, Any]:
         "gpu_gib": gpu_gib,
         "memory_gib": cgroup.used_gib(found["pid"]) if found and gpu_gib is None else None,
         "starved": caches.starved(paths.LINK.stat().st_mtime) if loading and _link() else None,
-        "warnings": [*(read.result() if shown.active == "active" else []), *unguarded],
+        "warnings": [*told, *unguarded],
         "dark": dark_ports((_link() or {"rails": []})["rails"], root),
         "log": lines,
         # For a supervisor of the release before, which asks this agent while the pair is being upgraded.
@@ -131,8 +134,13 @@ def state(root: Path = Path("/"), loading: bool = False) -> dict[str, Any]:
 
 
 def logs(lines: int) -> str:
-    """Return the last lines of the latest start, or of the journal when that start is forgotten."""
-    return unit.journal(lines, unit.show().invocation) or unit.journal(lines)
+    """Return the last lines of the latest start, or of the journal when that start is forgotten.
+
+    A rank that runs and has said nothing yet is not judged by what an earlier start said.
+    """
+    shown = unit.show()
+    said = unit.journal(lines, shown.invocation)
+    return said if said or shown.active in _RUNS else unit.journal(lines)
 
 
 def reach_all(targets: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -223,7 +231,7 @@ def _wait_for_container(name: str) -> dict[str, Any]:
         found = _look(name)
         if found and found["running"]:
             return found
-        if shown.active not in ("active", "activating"):
+        if shown.active not in _RUNS:
             lines = [line for line in unit.journal(20, shown.invocation).splitlines() if line.strip()]
             raise AgentError(
                 f"the container ended at once (code {shown.exit_code}): {lines[-1] if lines else 'no output'}"

@@ -69,8 +69,12 @@ class Client:
         if status != 200:
             error = answer.get("error", text)
             return Reply(status, str(error.get("message") if isinstance(error, dict) else error))
-        choices = answer.get("choices") or [{}]
-        return Reply(status, str((choices[0].get("message") or {}).get("content") or ""))
+        choice = (answer.get("choices") or [{}])[0]
+        message = choice.get("message") or {}
+        # Servers differ in what they call it.
+        thought = message.get("reasoning") or message.get("reasoning_content") or ""
+        cut = choice.get("finish_reason") == "length"
+        return Reply(status, str(message.get("content") or ""), str(thought), cut)
 
     def _request(self, method: str, path: str, body: str | None, timeout: float) -> tuple[int, str]:
         connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout)

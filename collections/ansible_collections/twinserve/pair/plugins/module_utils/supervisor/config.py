@@ -50,6 +50,27 @@ class Alarm:
 
 
 @dataclass(frozen=True)
+class Proof:
+    """What each rank must say before the pair serves, with {hca} once for each device that it was given.
+
+    `says` tells that it did not ({rank} and {hca}); `seen` finds the lines to show beside that.
+    """
+
+    pattern: str
+    says: str
+    seen: re.Pattern[str]
+    cure: str
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A log line of a rank that does not keep the pair from serving, and that people should know of."""
+
+    pattern: re.Pattern[str]
+    says: str
+
+
+@dataclass(frozen=True)
 class Config:
     """The pair's configuration. All times in seconds."""
 
@@ -76,12 +97,19 @@ class Config:
     progress: tuple[re.Pattern[str], ...]
     failures: tuple[Failure, ...]
     alarms: tuple[Alarm, ...]
+    proofs: tuple[Proof, ...]
+    remarks: tuple[Remark, ...]
     refit_append: tuple[str, ...]
     retry_env: tuple[tuple[str, str], ...]
     smoke: Mapping[str, Any]
     health_metrics: Mapping[str, tuple[str, ...]]
     # Of the text that this was read from.
     sha256: str = ""
+
+    @property
+    def listens(self) -> bool:
+        """Whether what the ranks print while they start is fetched, beyond the last lines of each look."""
+        return bool(self.alarms or self.proofs or self.remarks)
 
 
 def read_config(path: Path) -> Config:
@@ -136,11 +164,21 @@ def parse_config(data: Mapping[str, Any]) -> Config:
             Alarm(re.compile(entry["pattern"]), entry["says"], entry["cure"])
             for entry in patterns.get("alarms", ())
         ),
+        proofs=tuple(_proof(entry) for entry in patterns.get("proofs", ())),
+        remarks=tuple(
+            Remark(re.compile(entry["pattern"]), entry["says"]) for entry in patterns.get("remarks", ())
+        ),
         refit_append=tuple(data["refit_append"]),
         retry_env=tuple(sorted(data["retry_env"].items())),
         smoke=data["smoke"],
         health_metrics={name: tuple(parts) for name, parts in data.get("health_metrics", {}).items()},
     )
+
+
+def _proof(entry: Mapping[str, Any]) -> Proof:
+    # It is one only with a device in it: what is wrong with it is to be told now.
+    re.compile(entry["pattern"].replace("{hca}", "x"))
+    return Proof(entry["pattern"], entry["says"], re.compile(entry["seen"]), entry["cure"])
 
 
 def _member(entry: Mapping[str, Any]) -> Member:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from .ending import fail, refuse
 from .events import Action, Ask, Logs, Look, Probe, Say, Start
 from .observe import has_ended
+from .proofs import missing
 from .state import ApiView, Canary, Moved, Phase, RankView, State, ask, enter, title, with_rank
 from .verdict import alarm
 
@@ -88,9 +89,13 @@ def smoke(state: State, now: float) -> Moved:
     canary = state.canary
     # Also a start that was too quick to be listened to has said by now what it runs over.
     unheard = _unheard(state)
-    patient = bool(unheard) and now - state.phase_at < _UNHEARD
+    # Ranks that were found may have served for days, and their first lines be forgotten.
+    lacking = "" if state.found else missing(state)
+    patient = bool(unheard or (lacking and canary.ok)) and now - state.phase_at < _UNHEARD
     if not patient and canary.ended is not None and canary.ended >= state.phase_at:
         if canary.ok:
+            if lacking:
+                return refuse(state, lacking, now)
             moved = enter(state, Phase.SERVE, now, vital_at=now)
             return moved, tuple(Say(moved.epoch, text) for text in unheard)
         if canary.hopeless:
@@ -143,9 +148,9 @@ def _probe_all(state: State, now: float, every: float) -> Moved:
 
 
 def _listen(state: State, now: float) -> Moved:
-    """Fetch what the ranks print, where there are lines that must not be among it."""
+    """Fetch what the ranks print, where there are lines that must, or must not, be among it."""
     asked: list[Action] = []
-    for view in state.ranks if state.config.alarms and not state.adopted else ():
+    for view in state.ranks if state.config.listens and not state.adopted else ():
         state, more = ask(state, Logs(state.epoch, view.rank, _LINES), now, _LISTEN_EVERY)
         asked += more
     return state, tuple(asked)
@@ -153,7 +158,7 @@ def _listen(state: State, now: float) -> Moved:
 
 def _unheard(state: State) -> list[str]:
     """Say of which ranks that are listened to nothing was heard in this phase, and why."""
-    ranks = range(len(state.ranks)) if state.config.alarms else ()
+    ranks = range(len(state.ranks)) if state.config.alarms or state.config.proofs else ()
     return [
         f"what {title(state, rank)} runs over is not known: its log could not be read "
         f"({state.problems.get(rank, 'no answer')})"

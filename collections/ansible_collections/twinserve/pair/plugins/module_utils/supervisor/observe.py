@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from .events import Ask, Done, Logs, Look, Observation, Probe, Reach, Report, Start, Stop
+from .proofs import hear, remarked
 from .smoke import judge
 from .state import ApiView, RankView, State, with_rank
 
@@ -58,7 +59,10 @@ def _take(state: State, done: Done, now: float) -> State:
             return _reply(state, done, now)
         case Stop(rank=rank):
             return _stopped(_answer(state, rank, done), rank, done)
-        case Report(rank=rank) | Reach(rank=rank) | Start(rank=rank) | Logs(rank=rank):
+        case Logs(rank=rank):
+            heard = state if done.error is not None else hear(state, rank, done.value)
+            return _answer(heard, rank, done)
+        case Report(rank=rank) | Reach(rank=rank) | Start(rank=rank):
             return _answer(state, rank, done)
     return state
 
@@ -92,6 +96,7 @@ def _probe(state: State, view: RankView, done: Done, now: float) -> State:
         dark=tuple(seen["dark"]),
         starved=seen["starved"],
         warnings=tuple(seen["warnings"]),
+        remarks=remarked(view.remarks, seen["log"], state.config),
         seen_at=now,
         strays=view.strays + 1 if seen["unit"] == "active" and not container.get("running") else 0,
         misses=0,

@@ -9,16 +9,25 @@ _TAG = re.compile(r"<[^<>\s]*>")
 _WORD = re.compile(r"\w+", re.UNICODE)
 # The server says that it is full: alive, only not for us now.
 BUSY = frozenset({429, 503})
+# At least 24 characters at the end, of a piece that repeats eight times and more. Only the last ones are
+# looked through, since it takes the square of their number.
+_TAIL = 200
+_STUCK = re.compile(r"(?=.{24})(.{1,12}?)\1{7,}$", re.DOTALL)
 # A reply of this many characters, or words, has some variety when a model wrote it.
 _LONG, _MANY = 8, 4
 
 
 @dataclass(frozen=True)
 class Reply:
-    """An HTTP answer: its status, and the reply's text or the server's error message."""
+    """An HTTP answer: its status, and the reply's text or the server's error message.
+
+    `thought` is what the model thought before; `cut`: it was not done when its tokens were used up.
+    """
 
     status: int
     text: str
+    thought: str = ""
+    cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,13 +51,17 @@ def judge(reply: Reply) -> Verdict:
         return Verdict(ok=False, hopeless=True, detail="the API rejects the configured key")
     if reply.status != 200:
         return Verdict(ok=False, detail=f"HTTP {reply.status}: {reply.text[:200]}")
-    why = collapsed(reply.text)
+    shown, why = reply.text, collapsed(reply.text)
+    if stuck(reply.thought):
+        shown, why = reply.thought, "collapsed output"
+    elif reply.cut and _WORD.search(reply.thought) and not reply.text.strip():
+        why = None  # it is still thinking, and sensibly
     if why is None:
         return Verdict(ok=True)
     return Verdict(
         ok=False,
         hopeless=True,
-        detail=f'rank pair answers "{_shorten(reply.text)}" ({why}): weights loaded but the model does not '
+        detail=f'rank pair answers "{_shorten(shown)}" ({why}): weights loaded but the model does not '
         "work; verify the model files (model_verify: sha256)",
     )
 
@@ -71,9 +84,17 @@ def collapsed(text: str) -> str | None:
         return "collapsed output"
     if len(words) >= _MANY and len(set(words)) <= max(1, len(words) // 4):
         return "collapsed output"
-    if _periodic(bare):
+    if _periodic(bare) or stuck(bare):
         return "collapsed output"
     return None
+
+
+def stuck(text: str) -> bool:
+    """Whether a text ends in a short piece that repeats, however it began.
+
+    What long thoughts may do otherwise (few different words, tags) is no sign of anything.
+    """
+    return _STUCK.search(text.rstrip()[-_TAIL:]) is not None
 
 
 def _periodic(text: str) -> bool:

@@ -64,6 +64,9 @@ class RankView:
     # The kernel's line about a driver that got no memory for this start, and what else its node has to say.
     starved: str | None = None
     warnings: tuple[str, ...] = ()
+    # Proofs (patterns) that it gave at this start, and lines that are worth telling, by what is said of them.
+    proofs: frozenset[str] = frozenset()
+    remarks: Mapping[str, str] = field(default_factory=dict)
     # Looks in a row that found the unit active without its container, and looks that failed.
     strays: int = 0
     misses: int = 0

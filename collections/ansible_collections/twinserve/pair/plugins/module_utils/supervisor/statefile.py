@@ -64,6 +64,11 @@ def document(state: State, now: float) -> dict[str, Any]:
             *state.notes,
             *state.attempt.notes,
             *(f"{title(state, view.rank)}: {text}" for view in state.ranks for text in view.warnings),
+            *(
+                f"{title(state, view.rank)}: {says}: {line}"
+                for view in state.ranks
+                for says, line in view.remarks.items()
+            ),
         ],
         "progress": _progress(state, now),
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from .config import Config, Failure
+from .proofs import clip
 from .state import Attempt
 
 _USAGE = 2
@@ -60,7 +61,7 @@ def alarm(logs: Mapping[int, str], config: Config) -> str | None:
         lines = {rank: hit.string.strip() for rank, hit in found.items() if hit}
         if lines:
             said = "; ".join(rule.says.replace("{rank}", str(rank)) for rank in lines)
-            return f"{said}: {_clip(next(iter(lines.values())))}; {rule.cure}"
+            return f"{said}: {clip(next(iter(lines.values())))}; {rule.cure}"
     return None
 
 
@@ -76,11 +77,11 @@ def explain(reason: str, lines: list[str], config: Config) -> str:
         found = _first(failure.pattern, lines)
         if found:
             return _cured(reason, found, failure)
-    return f"{reason}: {_clip(lines[-1])}" if lines else reason
+    return f"{reason}: {clip(lines[-1])}" if lines else reason
 
 
 def _cured(reason: str, found: re.Match[str], failure: Failure) -> str:
-    said = "" if found.string == reason else f": {_clip(found.string)}"
+    said = "" if found.string == reason else f": {clip(found.string)}"
     return f"{reason}{said}; {failure.cure}"
 
 
@@ -113,7 +114,3 @@ def _retry(reason: str, text: str, config: Config, attempt: Attempt) -> Verdict:
 
 def _first(pattern: re.Pattern[str], lines: Iterable[str]) -> re.Match[str] | None:
     return next((found for line in lines if (found := pattern.search(line))), None)
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= 300 else f"{text[:300]}..."
