@@ -30,6 +30,7 @@ PROMISE: dict[str, Any] = {
     "vision_urls": False,
     "parallel": 4,
     "prompts_kept": True,
+    "more_chat_routes": [],
     "messages": False,
     "responses_kept": True,
     "tokenize_v1": True,

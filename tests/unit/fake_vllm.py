@@ -167,7 +167,9 @@ class Handler(BaseHTTPRequestHandler):
             "/tokenize": self._tokenize,
             "/detokenize": self._detokenize,
         }.get(self.path)
-        if route is None:
+        if self.path == "/invocations" and "back_door" in self.fake.wrong:
+            self._chat(body)
+        elif route is None:
             self._json(404, {"detail": "Not Found"})
         elif not self.path.startswith("/v1") or self._may():
             try:

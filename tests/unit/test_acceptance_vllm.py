@@ -74,7 +74,8 @@ PROOFS = [
     Proof("one_more_waits", "one_lane", "never more than 1 ran at once"),
     Proof("one_more_waits", "nobody_waits", "nothing had to wait: 5 ran"),
     Proof("prompt_reuse", "forgets", "0 of its"),
-    Proof("key_required", "open", "with no key answered 200"),
+    Proof("key_required", "open", "GET /v1/models with no key answered 200"),
+    Proof("key_required", "back_door", "POST /invocations with no key answered 200"),
 ]  # fmt: skip
 MEDIA = [name for name in NAMES if name.startswith(("image_", "video_", "limit_"))]
 # Against this server these fail only with a wrong promise; a right one passes or skips them.

@@ -26,6 +26,7 @@ class Promise:
     vision_urls: bool
     parallel: int
     prompts_kept: bool
+    more_chat_routes: tuple[str, ...]
     messages: bool
     responses_kept: bool
     tokenize_v1: bool
@@ -48,6 +49,6 @@ class Promise:
 
 def read_promise(given: Mapping[str, Any]) -> Promise:
     """A promise from plain data, as the head has it in its configuration."""
-    lists = {name: tuple(given[name]) for name in ("reasoning_effort", "tool_choice")}
+    lists = {name: tuple(given[name]) for name in ("reasoning_effort", "tool_choice", "more_chat_routes")}
     metrics = {name: tuple(parts) for name, parts in given["health_metrics"].items()}
     return Promise(**{**given, **lists, "health_metrics": metrics})

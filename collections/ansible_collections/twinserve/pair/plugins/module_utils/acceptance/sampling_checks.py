@@ -22,7 +22,7 @@ TIES = ("top_k", "min_p")
 
 
 def _told(api: Api, **fields: Any) -> str:
-    return said(api.chat(STORY, reply=32, **fields))
+    return said(api.chat(STORY, reply=24, **fields))
 
 
 def one_choice(field: str, api: Api, promise: Promise) -> None:

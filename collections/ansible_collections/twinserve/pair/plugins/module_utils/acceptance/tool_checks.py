@@ -49,6 +49,9 @@ CHOICES: dict[str, Any] = {
     "named": {"type": "function", "function": {"name": NAME}},
 }
 
+# Text may be cut off, a call must come to its end.
+REPLY = {"auto": 96, "required": 160, "named": 160}
+
 
 @dataclass(frozen=True)
 class Called:
@@ -131,7 +134,7 @@ def tool_choice(kind: str, api: Api, promise: Promise) -> None:
     """`tool_choice` decides, whole and streamed: only `auto` may be answered without a call."""
     if kind not in promise.tool_choice:
         raise NotPromised(f"this release does not promise tool_choice {kind}")
-    body = api.chat_body(QUESTION, tools=[STRICT], tool_choice=CHOICES[kind], reply=160)
+    body = api.chat_body(QUESTION, tools=[STRICT], tool_choice=CHOICES[kind], reply=REPLY[kind])
     answer = api.ask(CHAT, body)
     for found in (_whole(answer.good()["choices"][0]), _streamed(api.events(CHAT, body))):
         _chosen(kind, found)
