@@ -28,7 +28,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--api-url", help="base URL of the API without /v1; the key is in TWINSERVE_API_KEY")
     group.addoption("--api-ca", default="", help="file with the certificate to trust for an https URL")
     group.addoption(
-        "--release", default=None, help="the release that is served there; the default is Twinserve's"
+        "--release", default=None, help="the release that is served there; the default is the engine's"
+    )
+    group.addoption("--engine", default=None, help="its engine; the release says it, where one is given")
+    group.addoption(
+        "--catalogue",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a folder with releases of your own",
     )
     group.addoption(
         "--promise",
@@ -77,7 +85,9 @@ def check(request: pytest.FixtureRequest) -> Callable[[str], Outcome]:
     if request.param != URL:
         opened = _opened(config, request.param)
         return lambda name: check_on_head(opened, name)
-    promise = catalogue_promise(config.getoption("release"), config.getoption("promise"))
+    promise = catalogue_promise(
+        *(config.getoption(name) for name in ("release", "promise", "engine", "catalogue"))
+    )
     key, ca_file = os.environ.get("TWINSERVE_API_KEY", ""), config.getoption("api_ca")
     return lambda name: check_from_here(config.getoption("api_url"), key, ca_file, promise, name)
 

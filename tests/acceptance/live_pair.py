@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import io
 import json
@@ -14,11 +15,16 @@ from typing import Any
 
 from ansible_collections.twinserve.pair.plugins.module_utils import acceptance
 from ansible_collections.twinserve.pair.plugins.module_utils.acceptance.client import Api, netloc
-from ansible_collections.twinserve.pair.plugins.module_utils.acceptance.promise import promised
 from ansible_collections.twinserve.pair.plugins.module_utils.acceptance.suite import run_check
+from ansible_collections.twinserve.pair.plugins.module_utils.api_promise import promised
+from ansible_collections.twinserve.pair.plugins.module_utils.catalogue import CatalogueError
 from ansible_collections.twinserve.pair.plugins.module_utils.settings_check import resolve
-from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import load_product
-from ansible_collections.twinserve.pair.plugins.plugin_utils.host_settings import public
+from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import (
+    Product,
+    engine_names,
+    load_product,
+)
+from ansible_collections.twinserve.pair.plugins.plugin_utils.host_settings import DEFAULT_ENGINE, public
 
 Outcome = dict[str, str]
 # Run on the head by its own Python; the checks come along, and are gone afterwards.
@@ -59,18 +65,39 @@ def check_from_here(base: str, key: str, ca_file: str, promise: dict[str, Any], 
 
 
 def catalogue_promise(
-    release: str | None, changed: Sequence[str], engine: str = "tensorfold"
+    release: str | None, changed: Sequence[str], engine: str | None = None, catalogue: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """What a release promises with these settings (name=value); a wrong one is refused as in a playbook."""
-    product = load_product(engine)
+    """What a release promises with these settings (name=value); a wrong one is refused as in a playbook.
+
+    `engine` is that of the release when nothing is said, and Twinserve's default when none of them is;
+    `catalogue` are folders with more releases.
+    """
+    if release is None:
+        product = load_product(engine or DEFAULT_ENGINE, catalogue)
+    else:
+        product = _product_of(release, [engine] if engine else engine_names(), catalogue)
     data = product.release(release or product.engine["default_release"])
-    raw: dict[str, Any] = {"accept_dflash2_license": True, "release": data["release"]}
+    raw: dict[str, Any] = {"engine": data["engine"], "release": data["release"]}
+    # Whoever serves it has accepted them.
+    raw |= {name: True for name in product.specs if name.startswith("accept_")}
     raw |= dict(one.split("=", 1) for one in changed)
     found = resolve(product.specs, product.rules, data, raw)
     if found.faults:
         raise ValueError("; ".join(fault.text for fault in found.faults))
     facts = public(found, product.specs)
     return promised({**facts, **facts["effective"]}, data)
+
+
+def _product_of(release: str, engines: Sequence[str], catalogue: Sequence[str]) -> Product:
+    """The engine that has this release; raises ValueError when none has."""
+    for name in engines:
+        product = load_product(name, catalogue)
+        with contextlib.suppress(CatalogueError):  # it extends what another engine has
+            if release in product.entries and product.release(release)["engine"] == name:
+                return product
+    raise ValueError(
+        f"no release {release} of {' or '.join(engines)}: a catalogue folder of yours is --catalogue"
+    )
 
 
 @functools.cache

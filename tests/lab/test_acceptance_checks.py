@@ -11,18 +11,38 @@ import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils.acceptance.client import Api
 from ansible_collections.twinserve.pair.plugins.module_utils.acceptance.samples import IMAGES, VIDEOS
 from ansible_collections.twinserve.pair.plugins.module_utils.acceptance.suite import NAMES, run_check
+from ansible_collections.twinserve.pair.plugins.module_utils.acceptance.tool_checks import CHOICES
 from engine_support import Pair, running_pair
 
 PROMISE: dict[str, Any] = {
     "served_name": "sim",
     "reasoning_effort": ["none", "low", "high", "max"],
+    "effort_field": "reasoning_effort",
+    "reasoning_field": "reasoning_content",
+    "thought_tokens": 0,
+    "likeliest": {},
+    "same_answer": True,
+    "usage_in_streams": {},
+    "guided_field": "guided_{kind}",
+    "tool_use": True,
+    "tool_choice": ["auto", "required", "named"],
     "vision": True,
     "vision_urls": False,
     "parallel": 4,
+    "prompts_kept": True,
+    "more_chat_routes": [],
     "messages": False,
+    "responses_kept": True,
+    "tokenize_v1": True,
+    "tokenize_fields": {},
     "chunked_bodies": False,
     "body_limit_mib": 96,
+    "window_error": {"code": "context_length_exceeded"},
+    "budget_is_cut": False,
     "health_pool": True,
+    "health_metrics": {},
+    "running_metric": None,
+    "cached_metric": None,
     "full_status": 429,
     "max_queued": None,
     "image_tokens": 2048,
@@ -51,7 +71,7 @@ class Proof:
 
 SLOW = {"decode_tokens_per_s": 40.0}
 FULL = {**SLOW, "max_waiting": 0, "full_status": 429}
-LIMITED = {"max_queued": 0}
+LIMITED: dict[str, Any] = {"max_queued": 0}
 PROOFS = [
     Proof("models", {"wrong_model": "other"}, "lists ['other'] instead of sim"),
     Proof("health", {"health_without": ["pool_tokens"]}, "/health lacks pool_tokens"),
@@ -103,6 +123,9 @@ PROOFS = [
     Proof("tool_call", {"untyped_arguments": True}, "other types"),
     Proof("tool_call_stream", {"ignore_fields": ["tools"]}, "no tool call"),
     Proof("tool_call_stream", {"untyped_arguments": True}, "other types"),
+    *(Proof(f"tool_choice_{kind}", {"untyped_arguments": True}, "other types") for kind in CHOICES),
+    Proof("tool_choice_required", {"ignore_fields": ["tools"]}, "gave no call"),
+    Proof("tool_choice_named", {"ignore_fields": ["tools"]}, "gave no call"),
     *(Proof(f"image_{kind}", {"refuse_media": [kind]}, "answered 400") for kind in IMAGES),
     *(Proof(f"image_{kind}", {"blind": True}, "without a look") for kind in IMAGES),
     *(Proof(f"video_{kind}", {"refuse_media": [kind]}, "answered 400") for kind in VIDEOS),
@@ -145,9 +168,9 @@ def pair(serving: Pair) -> Iterator[Pair]:
     serving.machines[0].switch()
 
 
-def outcome(pair: Pair, name: str, seconds: float = 600, **promise: Any) -> tuple[str, str]:
+def outcome(pair: Pair, name: str, seconds: float = 600, key: str = "", **promise: Any) -> tuple[str, str]:
     """How a check ends on this pair, and why."""
-    api = Api(f"http://127.0.0.1:{pair.api}", "sim", seconds=seconds)
+    api = Api(f"http://127.0.0.1:{pair.api}", "sim", key, seconds=seconds)
     found = run_check(name, api, {**PROMISE, **promise})
     return found["result"], found["text"]
 
@@ -164,7 +187,7 @@ def test_a_check_passes_and_fails_when_its_feature_is_broken(pair: Pair, proof: 
 
 
 def test_every_check_was_seen_failing() -> None:
-    elsewhere = {"vision_off"}  # below, on a pair without vision
+    elsewhere = {"vision_off", "key_required"}  # below, on a pair without vision, and on one with a key
     assert {proof.name for proof in PROOFS} | elsewhere == set(NAMES)
 
 
@@ -218,13 +241,23 @@ def test_a02_a_limited_queue_refuses_a_stream_before_it_begins_and_an_unlimited_
     assert outcome(pair, "full_server", max_queued=64)[0] == "skipped"
 
 
+def test_a_key_that_is_set_is_asked_for_and_one_that_nobody_asks_for_is_told(pair: Pair) -> None:
+    pair.machines[0].switch(api_key="s3cret")
+    assert outcome(pair, "key_required", key="s3cret") == ("passed", "")
+    assert outcome(pair, "key_required", key="other")[0] == "failed"
+    assert outcome(pair, "key_required")[0] == "skipped"
+    pair.machines[0].switch()
+    result, text = outcome(pair, "key_required", key="s3cret")
+    assert (result, "with no key answered 200" in text, "s3cret" in text) == ("failed", True, False)
+
+
 def test_what_is_not_promised_is_skipped_with_the_reason(pair: Pair) -> None:
     assert outcome(pair, "reasoning_max", reasoning_effort=["none"]) == (
         "skipped", "this release has no reasoning_effort max"
     )  # fmt: skip
     assert outcome(pair, "media_url_refused", vision_urls=True) == ("skipped", "vision_urls is on")
     assert outcome(pair, "vision_off") == ("skipped", "images and video are on")
-    assert outcome(pair, "prompt_reuse", parallel=1)[0] == "skipped"
+    assert outcome(pair, "prompt_reuse", prompts_kept=False)[0] == "skipped"
 
 
 def test_nobody_there_is_a_failure_that_names_the_request(pair: Pair) -> None:

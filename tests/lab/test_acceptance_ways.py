@@ -111,7 +111,8 @@ def test_the_module_runs_all_checks_unless_told_which(pair: Pair, capsys: pytest
     assert not found["failed"], found["msg"]
     assert [one["name"] for one in found["results"]] == list(NAMES)
     assert {one["name"] for one in found["results"] if one["result"] == "skipped"} == {
-        "chunked_body", "full_server", "vision_off"
+        "chunked_body", "full_server", "key_required", "tool_choice_named", "tool_choice_required",
+        "vision_off",
     }  # fmt: skip
 
 

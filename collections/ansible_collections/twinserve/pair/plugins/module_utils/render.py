@@ -12,7 +12,7 @@ from string import Template
 from typing import Any
 
 from . import image_source
-from .acceptance.promise import promised
+from .api_promise import promised
 from .conditions import Facts, amount, choose, holds
 from .container_limits import completed
 from .low_memory import needed_gib

@@ -8,11 +8,12 @@ import json
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 from .found import Unanswered, Wrong
+from .manner import Manner
 
 CHAT = "/v1/chat/completions"
 SECONDS = 600.0  # a long prompt on a busy pair takes minutes
@@ -69,6 +70,7 @@ class Api:
     key: str = ""
     ca_file: str = ""
     seconds: float = SECONDS
+    manner: Manner = field(default_factory=Manner)
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None, method: str | None = None) -> Answer:
         """GET, or POST of a JSON body."""
@@ -76,13 +78,20 @@ class Api:
         return self._send(method or ("GET" if data is None else "POST"), path, data)
 
     def chat(self, content: Any, **more: Any) -> Answer:
-        """One user message, without thinking unless the fields say otherwise."""
+        """One user message; see chat_body."""
         return self.ask(CHAT, self.chat_body(content, **more))
 
-    def chat_body(self, content: Any, **more: Any) -> dict[str, Any]:
-        """The request of such a message."""
+    def chat_body(
+        self, content: Any, reply: int | None = None, effort: str | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """The request of such a message: the likeliest answer, after as little reasoning as possible.
+
+        `reply` is the most tokens that the answer itself may take; `max_tokens` would count thoughts too.
+        `effort` is the amount of reasoning, in the engine's words.
+        """
         messages = [{"role": "user", "content": content}]
-        return {"model": self.model, "messages": messages, "reasoning_effort": "none", **more}
+        budget = {} if reply is None else {"max_tokens": self.manner.budget(reply)}
+        return {"model": self.model, "messages": messages, **self.manner.fields(effort), **budget, **more}
 
     def chunked(self, path: str, body: Mapping[str, Any]) -> Answer:
         """POST in chunks, without a length."""

@@ -30,7 +30,7 @@ def _part(kind: str, sample: tuple[str, str]) -> dict[str, Any]:
 
 
 def _show(api: Api, *parts: dict[str, Any]) -> Answer:
-    return api.chat([*parts, {"type": "text", "text": QUESTION}], max_tokens=32)
+    return api.chat([*parts, {"type": "text", "text": QUESTION}], reply=32)
 
 
 def _need_vision(promise: Promise, images: int = 0, videos: int = 0) -> None:
@@ -48,7 +48,7 @@ def _need_vision(promise: Promise, images: int = 0, videos: int = 0) -> None:
 def _seen(api: Api, answer: Answer) -> int:
     """Tokens that the media take of the prompt; none is wrong: a picture that is dropped is answered too."""
     said(answer)
-    more = prompt_tokens(answer) - prompt_tokens(api.chat(QUESTION, max_tokens=32))
+    more = prompt_tokens(answer) - prompt_tokens(api.chat(QUESTION, reply=32))
     need(more > 0, "the request was answered without a look at its media: they took no tokens of the prompt")
     return more
 
@@ -192,5 +192,7 @@ def limit_video_length(api: Api, promise: Promise) -> None:
 @check
 def limit_body(api: Api, promise: Promise) -> None:
     """A body that would be larger than the limit is refused before it is sent."""
+    if promise.body_limit_mib is None:
+        raise NotPromised("this engine takes bodies of any size (body_limit_mib is empty)")
     answer = replace(api, seconds=min(api.seconds, 60.0)).announce(CHAT, promise.body_limit_mib * MIB + 1)
     answer.need(400, 413)

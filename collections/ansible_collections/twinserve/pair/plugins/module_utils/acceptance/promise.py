@@ -1,27 +1,44 @@
-"""What a pair promises of its API: what its release can, as its settings have it."""
+"""What a pair promises of its API."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
-
-LIMITS = ("image_tokens", "max_images", "max_videos", "request_image_tokens")
 
 
 @dataclass(frozen=True)
 class Promise:
-    """The names are those of the settings and of a release's `api`."""
+    """The names are those of the settings, and of `api` in the engine's data, where they are explained."""
 
     served_name: str
     reasoning_effort: tuple[str, ...]
+    effort_field: str
+    reasoning_field: str
+    thought_tokens: int
+    likeliest: Mapping[str, Any]
+    same_answer: bool
+    usage_in_streams: Mapping[str, Any]
+    guided_field: str
+    tool_use: bool
+    tool_choice: tuple[str, ...]
     vision: bool
     vision_urls: bool
     parallel: int
+    prompts_kept: bool
+    more_chat_routes: tuple[str, ...]
     messages: bool
+    responses_kept: bool
+    tokenize_v1: bool
+    tokenize_fields: Mapping[str, Any]
     chunked_bodies: bool
-    body_limit_mib: int
+    body_limit_mib: int | None
+    window_error: Mapping[str, Any]
+    budget_is_cut: bool
     health_pool: bool
+    health_metrics: Mapping[str, tuple[str, ...]]
+    running_metric: str | None
+    cached_metric: str | None
     full_status: int
     max_queued: int | None
     image_tokens: int
@@ -30,20 +47,8 @@ class Promise:
     request_image_tokens: int
 
 
-def promised(settings: Mapping[str, Any], release: Mapping[str, Any]) -> dict[str, Any]:
-    """The promise of a pair with these (effective) settings, as plain data."""
-    own = release["engine_defaults"]
-    queued = (settings.get("engine_env") or {}).get(release["api"]["queue_variable"])
-    known = {
-        **release["api"],
-        **settings,
-        # Zero is a limit, and empty is none.
-        "max_queued": int(str(queued)) if str(queued).isdigit() else None,
-        **{name: own[name] if settings.get(name) is None else settings[name] for name in LIMITS},
-    }
-    return {field.name: known[field.name] for field in fields(Promise)}
-
-
 def read_promise(given: Mapping[str, Any]) -> Promise:
-    """The same from plain data."""
-    return Promise(**{**given, "reasoning_effort": tuple(given["reasoning_effort"])})
+    """A promise from plain data, as the head has it in its configuration."""
+    lists = {name: tuple(given[name]) for name in ("reasoning_effort", "tool_choice", "more_chat_routes")}
+    metrics = {name: tuple(parts) for name, parts in given["health_metrics"].items()}
+    return Promise(**{**given, **lists, "health_metrics": metrics})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .client import Api
+from .found import NotPromised
 from .promise import Promise
 from .reading import need, said
 from .registry import check, checks
@@ -16,17 +17,20 @@ ONE_CHOICE: dict[str, dict[str, Any]] = {
     "top_k": {"temperature": 1, "top_k": 1},
     "min_p": {"temperature": 1, "min_p": 1.0},
 }
+# What these leave may be two tokens, when both are equally likely: the numbers behind it have few bits.
+TIES = ("top_k", "min_p")
 
 
 def _told(api: Api, **fields: Any) -> str:
-    return said(api.chat(STORY, max_tokens=64, **fields))
+    return said(api.chat(STORY, reply=24, **fields))
 
 
 def one_choice(field: str, api: Api, promise: Promise) -> None:
-    """With this field at its strictest only the likeliest token is left, and two seeds say the same."""
+    """With this field at its strictest only the likeliest token is left, and other seeds say the same."""
     fields = ONE_CHOICE[field]
     told = [_told(api, seed=seed, **fields) for seed in (1, 2, 3)]
-    need(len(set(told)) == 1, f"{fields} leaves one choice, and seeds 1, 2 and 3 gave {told}")
+    most = 2 if field in TIES else 1
+    need(len(set(told)) <= most, f"{fields} leaves one choice, and seeds 1, 2 and 3 gave {told}")
 
 
 checks(one_choice, "sampling", *ONE_CHOICE)
@@ -43,5 +47,7 @@ def sampling_seed(api: Api, promise: Promise) -> None:
 @check
 def same_answer_without_a_seed(api: Api, promise: Promise) -> None:
     """Two identical requests without a seed get one answer."""
+    if not promise.same_answer:
+        raise NotPromised("without a seed this engine answers anew each time (same_answer: false)")
     told = [_told(api, temperature=1) for _ in range(2)]
     need(told[0] == told[1], f"two identical requests gave two answers: {told}")

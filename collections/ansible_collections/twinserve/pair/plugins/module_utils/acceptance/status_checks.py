@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from .client import Api
+from .observed import lately, metric, window
 from .promise import Promise
 from .reading import need, said
 from .registry import check
@@ -28,7 +30,15 @@ def models(api: Api, promise: Promise) -> None:
 
 @check
 def health(api: Api, promise: Promise) -> None:
-    """GET /health has the counters and the window, and the pool where several requests share one."""
+    """GET /health has the counters and the window, and the pool where several requests share one.
+
+    An engine with an empty /health (`health_metrics`) has counters in /metrics, and its window in /v1/models.
+    """
+    if promise.health_metrics:
+        api.ask("/health").need(200)
+        metric(api, [name for names in promise.health_metrics.values() for name in names])
+        need(window(api, promise) > 0, "/v1/models names no window")
+        return
     wanted = COUNTERS + (POOL if promise.health_pool and promise.parallel > 1 else ())
     found = api.ask("/health").good()
     missing = [name for name in wanted if name not in found]
@@ -39,11 +49,26 @@ def health(api: Api, promise: Promise) -> None:
 @check
 def metrics(api: Api, promise: Promise) -> None:
     """GET /metrics counts: an answered request makes a counter rise."""
+    if promise.health_metrics:
+        _tokens_are_counted(api, promise)
+        return
     before = _counted(api)
-    said(api.chat("Reply with OK.", max_tokens=16))
+    said(api.chat("Reply with OK.", reply=16))
     after = _counted(api)
     need(bool(before), "/metrics shows no counters")
     need(after != before, "/metrics shows the same counters after an answered request")
+
+
+def _tokens_are_counted(api: Api, promise: Promise) -> None:
+    """Those of a request, at least: others count too."""
+    kinds = {"prompt_tokens": "prompt_tokens_total", "completion_tokens": "completion_tokens_total"}
+    before = {kind: metric(api, promise.health_metrics[name]) for kind, name in kinds.items()}
+    answer = api.chat("Reply with OK.", reply=16)
+    said(answer)
+    for kind, name in kinds.items():
+        names, more = promise.health_metrics[name], answer.json()["usage"][kind]
+        counted = lately(partial(metric, api, names), before[kind] + more) - before[kind]
+        need(counted >= more, f"{', '.join(names)} rose by {counted:.0f}, and the answer says {more} {kind}")
 
 
 def _counted(api: Api) -> dict[str, str]:

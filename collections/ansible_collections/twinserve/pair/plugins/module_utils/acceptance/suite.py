@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from . import (  # noqa: F401 (each adds its checks to the list)
     form_checks,
+    key_checks,
     load_checks,
     media_checks,
     sampling_checks,
@@ -19,6 +21,7 @@ from . import (  # noqa: F401 (each adds its checks to the list)
 )
 from .client import Api
 from .found import NotPromised, Wrong
+from .manner import manner
 from .promise import read_promise
 from .registry import CHECKS
 
@@ -28,7 +31,8 @@ NAMES = tuple(CHECKS)
 def run_check(name: str, api: Api, promise: Mapping[str, Any]) -> dict[str, str]:
     """One check: `result` is passed, failed or skipped, `text` says why."""
     try:
-        CHECKS[name](api, read_promise(promise))
+        promised = read_promise(promise)
+        CHECKS[name](replace(api, manner=manner(promised)), promised)
     except Wrong as error:
         return {"name": name, "result": "failed", "text": str(error)}
     except NotPromised as reason:

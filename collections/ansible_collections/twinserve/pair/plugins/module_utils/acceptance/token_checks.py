@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .client import Api
+from .found import NotPromised
 from .promise import Promise
 from .reading import need
 from .registry import checks
@@ -14,7 +15,10 @@ ROUTES = {"tokenize": "", "tokenize_v1": "/v1"}
 def tokenize(name: str, api: Api, promise: Promise) -> None:
     """A text becomes tokens, their count is true, and they become the text again."""
     prefix = ROUTES[name]
-    found = api.ask(f"{prefix}/tokenize", {"model": api.model, "prompt": TEXT}).good()
+    if prefix and not promise.tokenize_v1:
+        raise NotPromised(f"this engine has no {prefix}/tokenize")
+    body = {"model": api.model, "prompt": TEXT, **promise.tokenize_fields}
+    found = api.ask(f"{prefix}/tokenize", body).good()
     tokens = found.get("tokens") or []
     need(
         found.get("count") == len(tokens) > 0,
