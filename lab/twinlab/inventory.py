@@ -107,6 +107,8 @@ def vllm_release_yml() -> str:
         "alarms: []\n"
         "proofs: []\n"
         "gpu_process: null\n"
+        "api:\n"
+        "  reasoning_effort: []\n"
         "memory:\n"
         "  estimate_gib: {head: 1, worker: 1}\n"
     )

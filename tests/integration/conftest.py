@@ -1,6 +1,6 @@
 """One simulated pair for the whole run; the tests tell its story in the order of their file names.
 
-Tests that make a pair of their own can run beside the story: `pytest -n 2 --dist loadgroup`, as `make integration`.
+Tests that make a pair of their own can run beside the story: `pytest -n 2 --dist loadgroup`.
 """
 
 from __future__ import annotations

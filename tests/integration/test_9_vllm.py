@@ -1,4 +1,4 @@
-"""The second engine, for real: vLLM on CPUs serves a small model on two simulated Stations, as the playbooks deploy it.
+"""The second engine, for real: vLLM on CPUs serves a small model on two Stations, as the playbooks deploy it.
 
 It fails in other ways than the simulated engine: /health stays 200 without the worker, and requests hang.
 """

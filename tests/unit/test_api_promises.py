@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import station_data
+from ansible_collections.twinserve.pair.plugins.module_utils.acceptance.found import Wrong
 from ansible_collections.twinserve.pair.plugins.module_utils.acceptance.promise import Promise, read_promise
 from ansible_collections.twinserve.pair.plugins.module_utils.render import pair_config
 from engine_data import NODES, PRODUCT, faults, plans, settings
@@ -18,6 +19,14 @@ def promise(release: str = "v1.1", /, **raw: Any) -> Promise:
     facts = settings(release, **raw)
     config = pair_config(plans(release, **raw), facts, PRODUCT.release(release), NODES)
     return read_promise(config["promise"])
+
+
+def test_a_configuration_of_another_version_is_named_with_the_cure() -> None:
+    given = dict(station_data.config()["promise"])
+    del given["tool_choice"]
+
+    with pytest.raises(Wrong, match=r"another version of Twinserve \(tool_choice\): run serve.yml"):
+        read_promise(given)
 
 
 def test_the_defaults_promise_what_the_engine_does_by_itself() -> None:

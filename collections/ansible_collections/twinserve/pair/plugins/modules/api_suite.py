@@ -57,6 +57,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.acceptance.client import Api
 from ..module_utils.acceptance.found import Wrong
+from ..module_utils.acceptance.promise import read_promise
 from ..module_utils.acceptance.suite import NAMES, run_check, summary, unknown
 
 ARGUMENTS: dict[str, Any] = {
@@ -75,7 +76,10 @@ def main() -> None:
     if module.check_mode:
         told = f"not asked in check mode: {', '.join(names)}"
         module.exit_json(changed=False, results=[], summary=[told])
-    api = Api(base, promise["served_name"])
+    try:
+        api = Api(base, read_promise(promise).served_name)
+    except Wrong as error:
+        module.fail_json(msg=str(error))
     try:
         api.ask("/v1/models")
     except Wrong as error:

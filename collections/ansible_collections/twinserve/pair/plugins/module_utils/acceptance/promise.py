@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
+
+from .found import Wrong
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,12 @@ class Promise:
 
 
 def read_promise(given: Mapping[str, Any]) -> Promise:
-    """A promise from plain data, as the head has it in its configuration."""
+    """A promise from plain data, as the head has it in its configuration.  Raises Wrong for that of another version."""
+    if strange := sorted({one.name for one in fields(Promise)} ^ set(given)):
+        raise Wrong(
+            f"the pair's configuration was written by another version of Twinserve ({', '.join(strange)}): "
+            "run serve.yml, which restarts nothing for that"
+        )
     lists = {name: tuple(given[name]) for name in ("reasoning_effort", "tool_choice", "more_chat_routes")}
     metrics = {name: tuple(parts) for name, parts in given["health_metrics"].items()}
     return Promise(**{**given, **lists, "health_metrics": metrics})
