@@ -109,6 +109,7 @@ def vllm_release_yml() -> str:
         "gpu_process: null\n"
         "api:\n"
         "  reasoning_effort: []\n"
+        "  tool_use: false\n"
         "memory:\n"
         "  estimate_gib: {head: 1, worker: 1}\n"
     )

@@ -121,8 +121,8 @@ def test_the_release_says_which_engine_it_is_of_also_one_of_the_users_own(tmp_pa
     (tmp_path / "mine.yml").write_text(OWN_RELEASE)
     own = catalogue_promise("mine", ["parallel=4"], catalogue=[str(tmp_path)])
     assert (own["served_name"], own["parallel"], own["reasoning_effort"]) == ("mine", 4, [])
-    for engine, engines in ((None, "tensorfold or vllm"), ("tensorfold", "tensorfold")):
-        with pytest.raises(ValueError, match=f"no release glm-6 of {engines}"):
+    for engine, engines in ((None, "sglang or tensorfold or vllm"), ("tensorfold", "tensorfold")):
+        with pytest.raises(ValueError, match=f"no release glm-6 of {engines}:"):
             catalogue_promise("glm-6", [], engine)
 
 

@@ -29,7 +29,7 @@ from station_data import LINKS, NODES
 
 GOLDEN = Path(__file__).parent / "golden"
 PRODUCT: Product = load_product("sglang")
-RELEASE = "glm-5.3-nvfp4"
+RELEASE = "glm-5.3-sglang"
 DATA = PRODUCT.release(RELEASE)
 # Made up: the release pins no image.
 IMAGE = {"image_digest": f"sha256:{'ab' * 32}"}
@@ -123,7 +123,7 @@ def test_every_run_says_that_nobody_has_run_it(raw: dict[str, Any]) -> None:
         (IMAGE, "nvidia/GLM-5.3-NVFP4 is under the NVIDIA Open Model Agreement"),
         (
             {**IMAGE, **LICENCE, "image_source": "build"},
-            "image_source is 'build': it takes auto or pull (release glm-5.3-nvfp4)",
+            "image_source is 'build': it takes auto or pull (release glm-5.3-sglang)",
         ),
         (
             {**IMAGE, **LICENCE, "extra_args": "--tp 1"},

@@ -50,7 +50,7 @@ class Promise:
 
 
 def read_promise(given: Mapping[str, Any]) -> Promise:
-    """A promise from plain data, as the head has it in its configuration.  Raises Wrong for that of another version."""
+    """A promise from plain data, as the head's configuration has it.  Raises Wrong for another version's."""
     if strange := sorted({one.name for one in fields(Promise)} ^ set(given)):
         raise Wrong(
             f"the pair's configuration was written by another version of Twinserve ({', '.join(strange)}): "
