@@ -14,8 +14,8 @@ help: ## Show the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## From this machine to a chat answer of a simulated pair; again: quick, changed=0
-	@$(SUDO) $(PYTHON) tools/demo.py
+demo: ## From this machine to a chat answer of a simulated pair (ENGINE=vllm: a real engine); again: quick, changed=0
+	@$(SUDO) ENGINE="$(ENGINE)" $(PYTHON) tools/demo.py
 
 .PHONY: test
 test: dev lint unit integration real-engine molecule ## Everything that CI runs

@@ -1,6 +1,7 @@
 """`make demo`: from this machine to a chat answer of a simulated pair, with the real playbooks.
 
-Each step says what it does; what cannot work is said in one line. Runs as root (the Makefile asks for sudo).
+ENGINE=vllm deploys a real engine, vLLM on CPUs with a small model, in place of the simulated one. Each step says
+what it does; what cannot work is said in one line. Runs as root (the Makefile asks for sudo).
 """
 
 from __future__ import annotations
@@ -12,11 +13,32 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LAB = "demo"
-QUESTION = "Write a Python fibonacci function."
+
+
+@dataclass(frozen=True)
+class Show:
+    """What one engine is shown with."""
+
+    lab: str
+    machines: str
+    model: str
+    port: int
+    question: str
+    max_tokens: int
+
+
+SHOWS = {
+    "tensorfold": Show(
+        "demo", "Sparks", "GLM-5.3-Flash-EXL3", 8888, "Write a Python fibonacci function.", 2000
+    ),
+    "vllm": Show(
+        "demov", "Stations", "lab/SmolLM2-135M-Instruct", 8000, "What is the capital of France?", 40
+    ),
+}
 
 
 def fail(text: str) -> None:
@@ -47,7 +69,7 @@ def step(argv: list[str], what: str) -> None:
         fail(f"{what} failed; the reason is above")
 
 
-def deploy(inventory: Path) -> str:
+def deploy(inventory: Path, lab: str) -> str:
     """Run site.yml with its output shown; return the recap."""
     argv = [str(ROOT / ".venv/bin/ansible-playbook"), "-i", str(inventory), "site.yml"]
     print(f"$ ansible-playbook -i {inventory.relative_to(ROOT)} site.yml", flush=True)
@@ -61,18 +83,18 @@ def deploy(inventory: Path) -> str:
             if "changed=" in line:
                 recap.append(line)
     if run.returncode:
-        fail(f"site.yml failed; the reason is above. Look with: lab/lab ssh --name {LAB} a")
+        fail(f"site.yml failed; the reason is above. Look with: lab/lab ssh --name {lab} a")
     return re.sub(r"\x1b\[[0-9;]*m", "", "".join(recap))
 
 
-def ask() -> str:
+def ask(show: Show) -> str:
     """Ask the API as a user on the head would."""
     body = {
-        "model": "GLM-5.3-Flash-EXL3",
-        "messages": [{"role": "user", "content": QUESTION}],
-        "max_tokens": 2000,
+        "model": show.model,
+        "messages": [{"role": "user", "content": show.question}],
+        "max_tokens": show.max_tokens,
     }
-    url = "http://127.0.0.1:8888/v1/chat/completions"
+    url = f"http://127.0.0.1:{show.port}/v1/chat/completions"
     curl = [
         "curl",
         "-sS",
@@ -84,7 +106,7 @@ def ask() -> str:
         json.dumps(body),
         url,
     ]
-    lab = [str(ROOT / "lab/lab"), "exec", "--name", LAB, f"{LAB}-a", *curl]
+    lab = [str(ROOT / "lab/lab"), "exec", "--name", show.lab, f"{show.lab}-a", *curl]
     answer = subprocess.run(lab, capture_output=True, text=True, check=False)
     if answer.returncode:
         fail(f"the API did not answer: {answer.stderr.strip()}")
@@ -95,16 +117,21 @@ def ask() -> str:
 def main() -> None:
     """Prepare, deploy, ask."""
     began = time.monotonic()
+    engine = os.environ.get("ENGINE") or "tensorfold"
+    if engine not in SHOWS:
+        fail(f"ENGINE={engine}: {' or '.join(SHOWS)}")
+    show = SHOWS[engine]
     preconditions()
     step(["make", "--no-print-directory", "venv"], "the Python environment")
-    say("Two simulated DGX Sparks (lab/README.md)")
-    step([str(ROOT / "lab/lab"), "up", "--name", LAB], "the lab")
+    say(f"Two simulated DGX {show.machines} (lab/README.md)")
+    step([str(ROOT / "lab/lab"), "up", "--name", show.lab, "--engine", engine], "the lab")
     say("The real playbooks, over ssh")
-    recap = deploy(ROOT / f".lab/{LAB}/inventory")
+    recap = deploy(ROOT / f".lab/{show.lab}/inventory", show.lab)
     say("A chat request, on the head")
-    print(ask())
+    print(ask(show))
     changed = sum(int(number) for number in re.findall(r"changed=(\d+)", recap))
-    say(f"Done in {time.monotonic() - began:.0f} s, changed={changed}. Again: make demo. Away: make clean.")
+    again = "make demo" if engine == "tensorfold" else f"make demo ENGINE={engine}"
+    say(f"Done in {time.monotonic() - began:.0f} s, changed={changed}. Again: {again}. Away: make clean.")
 
 
 if __name__ == "__main__":

@@ -36,7 +36,9 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"  api      {report['api']} ({report['served_name']})"
     window, pool, free = (_number(report[key]) for key in ("window", "pool_tokens", "pool_free_tokens"))
     streams = f", {report['streams']} streams" if report["streams"] else ""
-    yield f"  window   {window} tokens, pool {pool}, free {free}{streams}"
+    # Not every engine tells its pool.
+    pools = f", pool {pool}, free {free}" if report["pool_tokens"] is not None else ""
+    yield f"  window   {window} tokens{pools}{streams}"
     for one in report["ranks"]:
         yield f"  rank {one['rank']}   {_rank(one)}"
     yield from _rails(report["rails"])

@@ -1,0 +1,73 @@
+"""A lab with vLLM on CPUs: what it needs of the machine, and what the product is told."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible_collections.twinserve.pair.plugins.module_utils.settings_check import resolve
+from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import load_product
+from twinlab import inventory, lifecycle, network
+from twinlab.apt_sources import Distribution
+from twinlab.errors import LabError, Refusal
+from twinlab.layout import Lab
+from twinlab.progress import Progress
+from twinlab.services import vllm
+from twinlab.subnets import Network
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    """A lab that was told to serve with vLLM."""
+    lab = Lab("real", tmp_path, Network(3))
+    lab.folder.mkdir()
+    lab.engine_setting.write_text("vllm\n")
+    return lab
+
+
+def test_a_machine_that_cannot_have_it_is_told_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Refusal, match="needs Python 3.11 and Debian here .this is Python 3.*, ubuntu"):
+        vllm.build(tmp_path, Distribution("ubuntu", "noble", ()), Progress())
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    with pytest.raises(Refusal, match="for x86-64 .this is aarch64"):
+        vllm.build(tmp_path, Distribution("debian", "trixie", ()), Progress())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_its_hosts_are_stations(lab: Lab) -> None:
+    inventory.write_settings(lab, "lab", inventory.lab_yml(lab))
+
+    assert list(yaml.safe_load(inventory.hosts_yml(lab))) == ["stations"]
+    assert (lab.inventory.parent / "group_vars/stations/lab.yml").is_file()
+
+
+def test_the_product_takes_its_release_and_settings_with_the_commands_of_both_ranks(lab: Lab) -> None:
+    inventory.write_release(lab, inventory.vllm_release_yml())
+    product = load_product("vllm", [str(lab.catalogue)])
+    given = yaml.safe_load(inventory.lab_yml(lab)) | yaml.safe_load(
+        inventory.vllm_image_yml("r/vllm", "sha256:" + "0" * 64)
+    )
+
+    found = resolve(product.specs, product.rules, product.release("lab"), given)
+
+    assert [fault.text for fault in found.faults] == []
+
+
+def test_an_engine_brings_its_machines_and_stays_until_a_lab_is_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = Lab("real", tmp_path, Network(3))
+    lab.inventory.parent.mkdir(parents=True)
+    monkeypatch.setattr(network, "exists", lambda _: False)
+    assert (lab.engine, lab.hardware.kind) == ("tensorfold", "spark")
+
+    lifecycle._choose_engine(lab, "vllm")
+    lifecycle._choose_engine(lab, None)
+
+    assert (lab.engine, lab.hardware.kind) == ("vllm", "station")
+    assert not lab.inventory.parent.exists(), "settings of the other engine are gone"
+    monkeypatch.setattr(network, "exists", lambda _: True)
+    with pytest.raises(LabError, match="lab real is up, with vllm: `lab down` first"):
+        lifecycle._choose_engine(lab, "tensorfold")
