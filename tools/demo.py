@@ -1,7 +1,7 @@
 """`make demo`: from this machine to a chat answer of a simulated pair, with the real playbooks.
 
-ENGINE=vllm deploys a real engine, vLLM on CPUs with a small model, in place of the simulated one. Each step says
-what it does; what cannot work is said in one line. Runs as root (the Makefile asks for sudo).
+ENGINE=vllm deploys a real engine, vLLM on CPUs with a small model, in place of the simulated one. Each step
+says what it does; what cannot work is said in one line. Runs as root (the Makefile asks for sudo).
 """
 
 from __future__ import annotations

@@ -25,6 +25,11 @@ CONTAINER = "glm53-full"
 FRANCE = "What is the capital of France?"
 QUESTIONS = (FRANCE, "Count from one to ten.", "Write a haiku about the sea.")
 START = 900  # seconds; two cores load both ranks in two to four minutes
+# One of each kind: a token takes these ranks a third of a second.
+PROMISES = (
+    *("models", "health", "metrics", "chat", "chat_stream", "completions", "responses", "round_trip_tokenize"),
+    *("form_json_schema", "form_guided_choice", "tool_choice_required", "context_length_exceeded"),
+)
 ALONE = """
 import json, sys
 from vllm import LLM, SamplingParams
@@ -133,6 +138,17 @@ def test_two_ranks_say_what_one_says(pair: Lab) -> None:
     told = next(line for line in alone.splitlines() if line.startswith("TOLD "))
 
     assert [content(answer(pair, one)) for one in QUESTIONS] == json.loads(told.removeprefix("TOLD "))
+
+
+def test_the_api_keeps_its_promises(pair: Lab) -> None:
+    run = pair.play("playbooks/verify.yml", "-e", f"only={','.join(PROMISES)}").succeeded()
+
+    assert f"{len(PROMISES)} of {len(PROMISES)} checks passed" in said(run.output)
+
+
+@pytest.mark.slow
+def test_the_api_keeps_all_of_its_promises(pair: Lab) -> None:
+    pair.play("playbooks/verify.yml").succeeded()
 
 
 def test_a_worker_that_is_killed_while_nobody_asks(pair: Lab) -> None:
