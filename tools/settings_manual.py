@@ -33,7 +33,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils.settings_spec impor
 from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import engine_names, load_product
 
 ENGINE = "tensorfold"
-GROUPS = ("What is served", "Memory and speed", "Link", "Image and weights", "Running")
+GROUPS = ("What is served", "Memory and speed", "Link", "Image and weights", "Running", "Benchmark")
 MANUAL = ROOT / "group_vars" / "all" / "settings.yml"
 README = ROOT / "README.md"
 MARKS = ("<!-- settings:begin -->", "<!-- settings:end -->")
@@ -121,7 +121,7 @@ class Manual:
 
     def _value(self, spec: Setting, value: Any) -> str:
         if is_set(value):
-            return ", ".join(value) if isinstance(value, list) else show(value).strip("'")
+            return ", ".join(map(str, value)) if isinstance(value, list) else show(value).strip("'")
         own = self.release.get("engine_defaults", {}).get(spec.name)
         return f"not passed (the engine's own: {own})" if own is not None else "unset"
 
@@ -144,7 +144,8 @@ def settings_file(manual: Manual) -> str:
 
 def others(manual: Manual) -> list[Manual]:
     """The other engines, each with the settings that it has alone."""
-    return [Manual(name) for name in engine_names() if name != manual.release["engine"]]
+    others = [Manual(name) for name in engine_names() if name != manual.release["engine"]]
+    return sorted(others, key=lambda other: "note" in other.release)  # those with something to say for themselves last
 
 
 def table(manual: Manual) -> str:

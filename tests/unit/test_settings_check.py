@@ -42,6 +42,10 @@ TAKEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"engine_env": {"A": "1", "B": "12.5", "E": "0"}},
     ),
     ({"fabric_subnets": "10.1.0.0/24, 10.2.0.0/24"}, {"fabric_subnets": ["10.1.0.0/24", "10.2.0.0/24"]}),
+    ({"bench_concurrency": "1, 8"}, {"bench_concurrency": [1, 8]}),  # -e bench_concurrency=1,8
+    ({"bench_concurrency": [1, "8"]}, {"bench_concurrency": [1, 8]}),
+    ({"bench_concurrency": 4}, {"bench_concurrency": [4]}),
+    ({}, {"bench_concurrency": None, "bench_requests": 80, "bench_api_key_given": False}),
     ({"drafter": "mtp"}, {"parallel": 1, "context": 1048576}),
     ({"kv": "bf16"}, {"context": 196608, "parallel": 4}),
     ({"kv": "bf16", "dense": "fp8"}, {"context": 163840}),
@@ -94,6 +98,23 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"extra_args": "--a 'b"}, """extra_args is "--a 'b": no closing quotation"""),
     ({"engine_env": "A=1"}, "engine_env is 'A=1': it takes a map of names and values"),
     ({"engine_env": {"A": [1]}}, "engine_env: A is not a variable with a plain value"),
+    (
+        {"bench_concurrency": "1,x"},
+        "bench_concurrency is '1,x': it takes a list, each a whole number from 1 to 1024",
+    ),
+    (
+        {"bench_concurrency": [0]},
+        "bench_concurrency is [0]: it takes a list, each a whole number from 1 to 1024",
+    ),
+    (
+        {"bench_concurrency": [True]},
+        "bench_concurrency is [True]: it takes a list, each a whole number from 1 to 1024",
+    ),
+    ({"bench_dataset": "speed.jsonl"}, "bench_dataset must be absolute, not 'speed.jsonl'"),
+    (
+        {"bench_api_key": TOKEN},
+        "bench_api_key is for bench_url, which is unset: the engine itself asks for no key",
+    ),
     ({"hf_token": 5}, "hf_token has a value that it does not take: it takes text (in quotes)"),
     ({"expose": "gateway"}, "expose is 'gateway': it takes loopback or direct"),
     (

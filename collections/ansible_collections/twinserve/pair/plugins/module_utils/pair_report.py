@@ -69,12 +69,12 @@ def _rank(rank: int, name: str, state: Mapping[str, Any], node: Mapping[str, Any
         "gpu_gib": known.get("gpu_gib"),
         "memory_available_gib": (seen.get("memory") or {}).get("available_gib"),
         "image": (seen.get("image") or {}).get("content"),
-        "models": _models(seen.get("rank_plan") or {}),
+        "models": models(seen.get("rank_plan") or {}),
         "runtime": seen.get("runtime"),
     }
 
 
-def _models(plan: Mapping[str, Any]) -> list[dict[str, str]]:
+def models(plan: Mapping[str, Any]) -> list[dict[str, str]]:
     """The snapshots that a rank's plan names, the model's first."""
     found = [_SNAPSHOT.search(str(word)) for word in plan.get("command") or ()]
     return [{"repo": f"{one['owner']}/{one['name']}", "revision": one["revision"]} for one in found if one]

@@ -10,7 +10,7 @@ CLOSE = 0.82  # a letter too many, too few or swapped in a short name; `common` 
 
 
 # What `-e` may say to a play beside settings, each yes or no.
-PLAY_SWITCHES = frozenset({"restart", "rotate_keys"})
+PLAY_SWITCHES = frozenset({"again", "restart", "rotate_keys"})
 # The same, each one of these words.
 PLAY_WORDS = {"state": ("present", "absent")}
 

@@ -65,6 +65,8 @@ class Setting:
             return listed([show(one) if isinstance(one, bool) else str(one) for one in self.choices])
         if self.type in ("int", "decimal"):
             return _number_says(self)
+        if self.type == "numbers":
+            return f"a list, each {_number_says(replace(self, type='int'))}"
         if self.pattern_says:
             return self.pattern_says
         return {
@@ -191,6 +193,14 @@ def _list(setting: Setting, value: Any) -> list[str]:
     return [_text(setting, item) for item in items]
 
 
+def _numbers(setting: Setting, value: Any) -> list[int]:
+    """Whole numbers: a list, one alone, or a text with commas between."""
+    items = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    if not items or any(isinstance(item, bool) for item in items):
+        raise NotTaken
+    return [int(_number(replace(setting, type="int"), item)) for item in items]
+
+
 def _words(_setting: Setting, value: Any) -> list[str]:
     if isinstance(value, str):
         try:
@@ -233,5 +243,6 @@ _CONVERT: dict[str, Callable[[Setting, Any], Any]] = {
     "text": _text,
     "list": _list,
     "words": _words,
+    "numbers": _numbers,
     "map": _map,
 }

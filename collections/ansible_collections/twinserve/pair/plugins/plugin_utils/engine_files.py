@@ -56,9 +56,15 @@ def load_product(name: str, catalogue: Sequence[str] = (), engines: Path = ENGIN
     return Product(
         specs=parse_settings({**common["settings"], **own["settings"]}),
         rules=[*common["rules"], *own["rules"]],
-        engine=read_yaml(engines / name / "engine.yml"),
+        engine=_engine(engines / name),
         entries=entries,
     )
+
+
+def _engine(folder: Path) -> dict[str, Any]:
+    """The engine's data, with its published results where somebody has any."""
+    engine, reference = read_yaml(folder / "engine.yml"), folder / "reference.yml"
+    return {**engine, "reference": read_yaml(reference)} if reference.is_file() else engine
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

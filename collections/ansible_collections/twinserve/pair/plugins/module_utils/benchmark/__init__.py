@@ -1,0 +1,1 @@
+"""The benchmark: AIPerf over several concurrencies, a job that keeps what it has measured, and its report."""

@@ -1,0 +1,236 @@
+"""The sweep itself: one concurrency after the other, what is finished kept, a report after each."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..acceptance.client import Api
+from ..acceptance.found import Wrong
+from ..agent.plan import write_atomically
+from . import aiperf, export, others, report
+
+RESULT = "result.json"
+_SAID_EVERY = 10.0
+_GRACE = 20.0  # seconds between asking AIPerf to end and killing it
+
+
+class SweepError(RuntimeError):
+    """The sweep is over before it is through; the text says why, and what is kept."""
+
+
+@dataclass
+class Sweep:
+    """A plan, and the folder in which its measurements are kept. `key` is what the API asks for.
+
+    For `span` seconds it is watched whether others are there; `pause` lies between two looks at AIPerf.
+    """
+
+    plan: Mapping[str, Any]
+    folder: Path
+    key: str = ""
+    span: float = others.SPAN
+    pause: float = 2.0
+    api: Api = field(init=False)
+
+    def __post_init__(self) -> None:
+        """The API as this machine sees it."""
+        self.api = Api(self.plan["url"], self.plan["served_name"], key=self.key, seconds=30.0)
+
+    def run(self) -> str:
+        """Measure what is not measured yet. Raises SweepError, others.Unquiet."""
+        failed: list[str] = []
+        for level in self.plan["levels"]:
+            if result := kept(self.folder, level):
+                say(f"concurrency {level['concurrency']}: kept, {told(result)}")
+                continue
+            result = self._measure(level)
+            write_atomically(self._place(level) / RESULT, result)
+            self.write_report()
+            say(f"concurrency {level['concurrency']}: {told(result)}")
+            failed += [f"concurrency {level['concurrency']}: {result['fault']}"] if "fault" in result else []
+        self.write_report()
+        if failed:
+            raise SweepError("; ".join(failed))
+        return f"measured: {report.peak_words(self.document())}"
+
+    def document(self) -> dict[str, Any]:
+        """The report so far."""
+        found = [read(self._place(level)) for level in self.plan["levels"]]
+        return report.document(self.plan, [one for one in found if one])
+
+    def write_report(self) -> None:
+        """JSON and Markdown, and the picture by the program beside them, which needs AIPerf's environment."""
+        document = self.document()
+        (self.folder / "report.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        (self.folder / "report.md").write_text(report.markdown(document), encoding="utf-8")
+        if not document["levels"]:
+            return
+        python = Path(self.plan["program"]).with_name("python")
+        words = [str(python), str(self.folder / "plots.py"), str(self.folder / "report.json")]
+        env = {"HOME": str(self.folder), "MPLCONFIGDIR": str(self.folder / "fonts")}
+        done = subprocess.run(words, cwd=self.folder, env=env, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SweepError(
+                f"the plots cannot be drawn: {(done.stderr.strip().splitlines() or ['no output'])[-1]}"
+            )
+
+    def _place(self, level: Mapping[str, int]) -> Path:
+        return place(self.folder, level["concurrency"])
+
+    def _measure(self, level: Mapping[str, int]) -> dict[str, Any]:
+        """One concurrency; the result has a `fault` when it went wrong."""
+        interval = float(self.plan["canary_interval"])
+        try:
+            if not self.plan["while_busy"]:
+                others.need_quiet(self._look, interval, self.span)
+            before = self._look()
+        except Wrong as error:
+            raise SweepError(f"{self.plan['url']} does not answer: {error}") from error
+        folder = self._place(level)
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+        aiperf.lay_down(self.plan, level, folder)
+        shutil.chown(folder, self.plan["user"])
+        began = time.monotonic()
+        code = self._run(level, folder)
+        result: dict[str, Any] = {"concurrency": level["concurrency"]}
+        try:
+            result |= _result(folder / "aiperf", code)
+            ours = export.count(_export(folder / "aiperf")) + _warmed(folder / "aiperf")
+            after, seconds = self._look(), time.monotonic() - began
+            result["others"] = others.strangers(before, after, ours, seconds, interval)
+        except (export.NotMeasured, Wrong) as error:
+            result["fault"] = str(error)
+        return {**result, "busy": self.plan["while_busy"]}
+
+    def _look(self) -> others.Seen:
+        return others.look(self.api, self.plan["health_metrics"])
+
+    def _run(self, level: Mapping[str, int], folder: Path) -> int:
+        """AIPerf's exit code; while it runs, how far it is."""
+        words = aiperf.argv(self.plan["program"], self.plan, level, folder)
+        env = aiperf.environment(folder, self.key)
+        said, began = 0.0, time.monotonic()
+        with (folder / "aiperf.log").open("w", encoding="utf-8") as log:
+            child = subprocess.Popen(
+                words, cwd=folder, env=env, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                start_new_session=True, **_identity(self.plan["user"]),
+            )  # fmt: skip
+            try:
+                while not _ended(child, self.pause):
+                    now = time.monotonic()
+                    if now - said >= _SAID_EVERY:
+                        said = now
+                        say(self._progress(level, folder, now - began))
+            finally:
+                _end(child)
+        return child.returncode
+
+    def _progress(self, level: Mapping[str, int], folder: Path, seconds: float) -> str:
+        """How many replies are there, the warm-up's among them."""
+        records = folder / "aiperf" / aiperf.RECORDS
+        done = records.read_bytes().count(b"\n") if records.is_file() else 0
+        return f"concurrency {level['concurrency']}: {done} replies, {seconds:.0f} s"
+
+
+def place(folder: Path, concurrency: int) -> Path:
+    """Where a measurement is kept."""
+    return folder / f"concurrency-{concurrency:04d}"
+
+
+def read(folder: Path) -> dict[str, Any] | None:
+    """The result of a measurement that came to its end, well or not."""
+    path = folder / RESULT
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+
+
+def kept(folder: Path, level: Mapping[str, int]) -> dict[str, Any] | None:
+    """What was measured before, and need not be again."""
+    result = read(place(folder, level["concurrency"]))
+    return None if result is None or "fault" in result else result
+
+
+def finished(folder: Path) -> list[int]:
+    """The concurrencies that have been measured there, rising."""
+    found = (read(path) for path in folder.glob("concurrency-*"))
+    return sorted(int(one["concurrency"]) for one in found if one and "fault" not in one)
+
+
+def forget(folder: Path) -> None:
+    """Take away what was measured."""
+    for path in folder.glob("concurrency-*"):
+        shutil.rmtree(path)
+
+
+def told(result: Mapping[str, Any]) -> str:
+    """A result in a few words."""
+    if "fault" in result:
+        return f"failed: {result['fault']}"
+    return (
+        f"{result['throughput']:.1f} tokens/s, first token {result['ttft_ms']['mean']:.0f} ms, "
+        f"{result['requests']} requests in {result['seconds']:.0f} s"
+    )
+
+
+def say(text: str) -> None:
+    """A line for the job's log, at once."""
+    print(text, flush=True)
+
+
+def _export(folder: Path) -> dict[str, Any]:
+    path = folder / aiperf.EXPORT
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+
+
+def _result(folder: Path, code: int) -> dict[str, Any]:
+    found = _export(folder)
+    if not found:
+        log = folder.with_name("aiperf.log")
+        raise export.NotMeasured(f"AIPerf ended with {code} and no result: {log} says why")
+    result = export.measured(found)
+    if code:
+        raise export.NotMeasured(f"AIPerf ended with {code}: {folder.with_name('aiperf.log')} says why")
+    return result
+
+
+def _warmed(folder: Path) -> int:
+    """Requests of the warm-up, which has an export of its own."""
+    return export.count(_export(folder / "phases/warmup"))
+
+
+def _ended(child: subprocess.Popen[bytes], seconds: float) -> bool:
+    try:
+        child.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """End AIPerf with all its processes; its own end needs none of this."""
+    if child.poll() is None:
+        os.killpg(child.pid, signal.SIGTERM)
+        try:
+            child.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
+def _identity(user: str) -> dict[str, Any]:
+    """Arguments that make a process that user's, when we are root."""
+    if os.getuid() != 0:
+        return {}
+    entry = pwd.getpwnam(user)
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": os.getgrouplist(user, entry.pw_gid)}

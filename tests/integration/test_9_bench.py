@@ -1,0 +1,187 @@
+"""The benchmark with the real AIPerf, from the head of a pair that serves."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lab_pair import ROOT, Lab, Play
+from link_setups import shell
+from under_way import one_line, running, wait_for
+
+pytestmark = pytest.mark.slow  # AIPerf has a gigabyte
+
+PLAY = "playbooks/bench.yml"
+CONSTRAINTS = ROOT / "roles/benchmark/files/constraints.txt"
+RUNS = "/var/lib/twinserve/benchmark/runs"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_args: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def wheels(lab: Lab) -> Iterator[str]:
+    """A page with AIPerf's wheels for the Python of the hosts, which reach no package index."""
+    version = shell(
+        lab, lab.hosts[0], "python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'"
+    ).strip()
+    folder = ROOT / ".cache" / f"aiperf-wheels-{version}"
+    tags = [f"--platform=manylinux{kind}_x86_64" for kind in ("2014", "_2_17", "_2_28", "_2_34")]
+    abis = [f"--abi={abi}" for abi in (f"cp{version.replace('.', '')}", "abi3", "none")]
+    argv = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "-c",
+        str(CONSTRAINTS),
+        "aiperf",
+        "-d",
+        str(folder),
+    ]
+    argv += ["--only-binary=:all:", f"--python-version={version}", "--implementation=cp", *tags, *abis]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"AIPerf's wheels cannot be had here: {done.stderr.strip()[-300:]}")
+    settings = (lab.inventory / "group_vars/sparks/lab.yml").read_text()
+    found = re.search(r"hf_endpoint: http://([\d.]+)", settings)
+    assert found
+    handler = functools.partial(Quiet, directory=str(folder))
+    with ThreadingHTTPServer((found[1], 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://{found[1]}:{server.server_address[1]}/"
+        server.shutdown()
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The benchmark of the pair, short enough for a test."""
+
+    lab: Lab
+    wheels: str
+    reports: Path
+
+    def words(self, *words: str) -> list[str]:
+        given = (f"bench_wheels={self.wheels}", f"reports_to={self.reports}", "bench_requests=12", *words)
+        return [PLAY, *(part for word in given for part in ("-e", word))]
+
+    def play(self, *words: str) -> Play:
+        return self.lab.play(*self.words(*words))
+
+    @property
+    def report(self) -> dict[str, Any]:
+        (path,) = self.reports.glob("*/report.json")
+        return dict(json.loads(path.read_text()))
+
+    def kept(self) -> dict[int, dict[str, Any]]:
+        """What the head has of measurements, by concurrency."""
+        text = shell(self.lab, self.lab.hosts[0], "find /var/lib/twinserve -name result.json -exec cat {} +")
+        found = [json.loads(line) for line in text.splitlines()]
+        return {one["concurrency"]: one for one in found}
+
+    def works(self) -> bool:
+        state = shell(self.lab, self.lab.hosts[0], f"systemctl show -P SubState '{self.job}'")
+        return state.strip() == "running"
+
+    @property
+    def job(self) -> str:
+        return f"twinserve-job-benchmark-{self.lab.name}-pair.service"
+
+
+@pytest.fixture
+def bench(lab: Lab, converged: Play, wheels: str, tmp_path: Path) -> Iterator[Bench]:
+    """A pair that serves, of which nothing has been measured."""
+    lab.play("site.yml").succeeded()
+    shell(lab, lab.hosts[0], f"rm -rf {RUNS}")
+    yield Bench(lab, wheels, tmp_path / "reports")
+    shell(lab, lab.hosts[0], f"rm -rf {RUNS}")
+
+
+def test_a_sweep_outlives_its_controller_and_goes_on_where_it_was_ended(bench: Bench) -> None:
+    head = bench.lab.hosts[0]
+    containers = bench.lab.containers()
+    with running(bench.lab, *bench.words("bench_concurrency=1,4")) as play:
+        wait_for(lambda: 1 in bench.kept(), 600)
+        play.kill()
+    assert bench.works()
+    shell(bench.lab, head, f"systemctl stop {bench.job}")
+    assert "aiperf" not in shell(bench.lab, head, "ps -eo args")
+    first = bench.kept()[1]
+
+    ran = bench.play("bench_concurrency=1,4", "bench_note='As measured in a test'").succeeded()
+    assert "measured already, and not again: concurrency 1" in one_line(ran.output)
+    assert bench.kept()[1] == first
+    report = bench.report
+    assert [one["concurrency"] for one in report["levels"]] == [1, 4]
+    assert {one["requests"] for one in report["levels"]} == {12}
+    assert {one["others"] for one in report["levels"]} == {0}
+    fastest = max(report["levels"], key=lambda one: one["throughput"])
+    assert report["peak"] == {name: fastest[name] for name in ("concurrency", "throughput")}
+    (folder,) = bench.reports.iterdir()
+    assert (folder / "report.png").read_bytes().startswith(b"\x89PNG")
+    assert "As measured in a test" in (folder / "report.md").read_text()
+    assert "not SPEED-Bench" in (folder / "report.md").read_text()
+    owners = shell(bench.lab, head, f"stat -c %U {RUNS}/*/concurrency-0004/aiperf/profile_export_aiperf.json")
+    assert owners.strip() == "nvidia"
+    assert bench.lab.containers() == containers
+
+
+def test_speed_bench_is_measured_from_a_prepared_file(bench: Bench, tmp_path: Path) -> None:
+    rows = [
+        {
+            "question_id": f"{number:032x}",
+            "category": "coding" if number < 80 else "math",
+            "messages": [{"role": "user", "content": f"Task {number}: write a function"}],
+        }
+        for number in range(90)
+    ]
+    file = tmp_path / "qualitative.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    bench.play(f"bench_dataset={file}", "bench_requests=80", "bench_concurrency=4").succeeded()
+    assert bench.report["dataset"]["name"] == "SPEED-Bench coding"
+    assert [one["requests"] for one in bench.report["levels"]] == [80]
+
+
+def test_a_pair_that_serves_others_is_left_alone(bench: Bench) -> None:
+    head = bench.lab.hosts[0]
+    body = json.dumps({"messages": [{"role": "user", "content": "Count."}], "max_tokens": 16})
+    ask = f"curl -sS -o /dev/null -H 'Content-Type: application/json' -d '{body}' http://127.0.0.1:8888/v1/chat/completions"
+    loop = f"while :; do {ask}; sleep 0.2; done"
+    shell(
+        bench.lab,
+        head,
+        f'systemd-run --quiet --unit=somebody sh -c "{loop.replace(chr(34), chr(92) + chr(34))}"',
+    )
+    try:
+        said = one_line(bench.play("bench_concurrency=1").refused().output)
+    finally:
+        shell(bench.lab, head, "systemctl stop somebody")
+    assert "requests of others" in said
+    assert "bench_while_busy=true" in said
+    assert bench.kept() == {}
+
+
+def test_check_mode_names_the_sweep_and_leaves_nothing(bench: Bench) -> None:
+    ran = bench.lab.play(*bench.words("bench_concurrency=1,8"), "--check").succeeded()
+    assert "concurrency 1, 8: 12 requests each" in ran.output
+    assert shell(bench.lab, bench.lab.hosts[0], "find /var/lib/twinserve -name plan.json") == ""
+    assert not bench.reports.exists()
+
+
+def test_another_machine_needs_a_way_to_the_api(bench: Bench) -> None:
+    worker = bench.lab.hosts[1]
+    said = one_line(bench.play(f"bench_host={worker}").refused().output)
+    assert "the API listens on the head's loopback only" in said

@@ -1,0 +1,239 @@
+"""What the benchmark measures, from where, and how AIPerf is called for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.twinserve.pair.plugins.filter import bench
+from ansible_collections.twinserve.pair.plugins.module_utils.benchmark import aiperf, install, plan
+
+CONFIG: dict[str, Any] = {
+    "pair": "pair1",
+    "engine": "tensorfold",
+    "release": "v1.1",
+    "served_name": "GLM",
+    "digest": "sha256:one",
+    "api": {"bind": "127.0.0.1", "host": "127.0.0.1", "port": 8888},
+    "promise": {"parallel": 4},
+    "canary_interval": 60,
+}
+SETTINGS: dict[str, Any] = {
+    "bench_url": None,
+    "bench_concurrency": None,
+    "bench_requests": 80,
+    "bench_warmup": None,
+    "bench_max_tokens": None,
+    "bench_while_busy": False,
+    "bench_note": None,
+}
+DATASET = {"sha256": "ab" * 32, "rows": 80}
+NAMES = {"head": "spark-a", "host": "spark-a", "management": "192.0.2.11"}
+
+
+def made(
+    dataset: dict[str, Any] | None = None,
+    host: str = "spark-a",
+    config: dict[str, Any] | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    given = {**SETTINGS, **settings}
+    return plan.make({**CONFIG, **(config or {})}, given, dataset, "http://127.0.0.1:8888", host, "0.13.0")
+
+
+@pytest.mark.parametrize(
+    ("given", "parallel", "counts"),
+    [
+        (None, 1, [1]),
+        (None, 3, [1, 2, 3]),
+        (None, 4, [1, 2, 4]),
+        (None, 8, [1, 2, 4, 8]),
+        ([32, 8, 1, 8], 4, [1, 8, 32]),
+    ],
+)
+def test_it_goes_up_to_what_the_pair_decodes_at_once_or_what_is_given(
+    given: list[int] | None, parallel: int, counts: list[int]
+) -> None:
+    assert plan.concurrencies(given, parallel) == counts
+
+
+def test_more_concurrencies_belong_to_the_same_sweep() -> None:
+    """What is finished of a shorter one is kept for the longer."""
+    assert made(bench_concurrency=[1, 8])["id"] == made(bench_concurrency=[1, 8, 16])["id"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        made(config={"digest": "sha256:two"}),
+        made(DATASET),
+        made({**DATASET, "sha256": "cd" * 32}),
+        made(bench_requests=81),
+        made(bench_warmup=0),
+        made(bench_max_tokens=100),
+        made(host="spark-b"),
+    ],
+    ids=["configuration", "prompts", "other prompts", "requests", "warm-up", "length", "machine"],
+)
+def test_nothing_is_kept_for_another_configuration_dataset_or_load(other: dict[str, Any]) -> None:
+    assert other["id"] != made()["id"]
+
+
+def test_the_warm_up_is_as_wide_as_the_measurement_unless_it_is_given() -> None:
+    assert [one["warmup"] for one in made(bench_concurrency=[1, 8])["levels"]] == [1, 8]
+    assert [one["warmup"] for one in made(bench_concurrency=[1, 8], bench_warmup=0)["levels"]] == [0, 0]
+
+
+def test_a_synthetic_set_is_named_so() -> None:
+    said = "\n".join(plan.words(made(), [], False))
+    assert "not SPEED-Bench" in said
+    assert "512 tokens" in said
+    assert "SPEED-Bench coding, 80 conversations" in "\n".join(plan.words(made(DATASET), [], False))
+
+
+def test_what_is_kept_is_told_before() -> None:
+    assert "not again: concurrency 1, 4" in plan.words(made(), [1, 4, 16], False)[-1]
+    assert "again" not in "\n".join(plan.words(made(), [1, 4], True))
+
+
+def fault(
+    api: dict[str, Any] | None = None, host: str = "spark-a", url: str | None = None, **probe: Any
+) -> str:
+    config = {**CONFIG, "api": {**CONFIG["api"], **(api or {})}}
+    head = {"pair_config": config, "state": {"state": "serving"}, **probe}
+    settings = {**SETTINGS, "bench_url": url}
+    return bench.fault(head, settings, {**NAMES, "host": host}, ["spark-a", "spark-b", "client"])
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({}, ""),
+        ({"host": "client", "api": {"bind": "0.0.0.0"}}, ""),
+        ({"host": "localhost", "url": "http://127.0.0.1:9999/v1"}, ""),
+        ({"host": "client"}, "loopback only: leave bench_host unset"),
+        ({"host": "spark-b"}, "loopback only"),
+        ({"host": "nobody"}, "bench_host is 'nobody': it takes a host of the inventory, or localhost"),
+        ({"pair_config": None}, "nothing is deployed"),
+        ({"state": {"state": "loading"}}, "does not serve (loading)"),
+        ({"state": None}, "does not serve (stopped)"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_with_the_way_out(given: dict[str, Any], says: str) -> None:
+    assert says in fault(**given)
+    assert (fault(**given) == "") is (says == "")
+
+
+@pytest.mark.parametrize(
+    ("host", "url", "asked"),
+    [
+        ("spark-a", None, "http://127.0.0.1:8888"),
+        ("client", None, "http://192.0.2.11:8888"),
+        ("client", "https://gate.example/v1/", "https://gate.example"),
+    ],
+)
+def test_the_head_asks_its_loopback_and_others_its_address(host: str, url: str | None, asked: str) -> None:
+    config = {**CONFIG, "api": {**CONFIG["api"], "bind": "0.0.0.0"}}
+    assert plan.address(config, host == "spark-a", url, "192.0.2.11") == asked
+
+
+def test_an_ipv6_address_has_brackets() -> None:
+    config = {**CONFIG, "api": {"bind": "::", "host": "::1", "port": 8888}}
+    assert plan.address(config, True, None, "2001:db8::1") == "http://[::1]:8888"
+    assert plan.address(config, False, None, "2001:db8::1") == "http://[2001:db8::1]:8888"
+
+
+@pytest.mark.parametrize(
+    ("python", "ready", "says"),
+    [
+        ("3.12.3", False, ""),
+        ("3.13.5", False, ""),
+        ("3.10.12", False, "spark-a has 3.10.12"),
+        ("3.14.0", False, "spark-a has 3.14.0"),
+        ("", False, "none by that name"),
+        ("3.14.0", True, ""),
+    ],
+)
+def test_aiperf_needs_one_of_three_pythons(python: str, ready: bool, says: str) -> None:
+    said = bench.tool_fault({"python": python, "ready": ready}, "spark-a")
+    assert says in said
+    assert (said == "") is (says == "")
+
+
+def called(dataset: dict[str, Any] | None = None, **settings: Any) -> list[str]:
+    one = made(dataset, **settings)
+    return aiperf.argv("/opt/aiperf", one, one["levels"][-1], Path("/runs/x/concurrency-0004"))
+
+
+def test_aiperf_gets_counts_a_local_tokenizer_and_no_key() -> None:
+    assert called() == [
+        *("/opt/aiperf", "profile", "--model", "GLM", "--url", "http://127.0.0.1:8888"),
+        *("--endpoint-type", "chat", "--streaming", "--use-server-token-count"),
+        *("--tokenizer", "/runs/x/concurrency-0004/tokenizer", "--custom-dataset-type", "single_turn"),
+        *(
+            "--input-file",
+            "/runs/x/concurrency-0004/prompts.jsonl",
+            "--dataset-sampling-strategy",
+            "sequential",
+        ),
+        *("--extra-inputs", "max_tokens:512", "--extra-inputs", "temperature:0", "--concurrency", "4"),
+        *("--request-count", "80", "--warmup-request-count", "4", "--request-timeout-seconds", "3600"),
+        *("--no-gpu-telemetry", "--no-server-metrics", "--ui-type", "none"),
+        *("--output-artifact-dir", "/runs/x/concurrency-0004/aiperf"),
+    ]
+
+
+def test_speed_bench_is_counted_in_conversations() -> None:
+    words = called(DATASET)
+    assert words[words.index("--custom-dataset-type") + 1] == "speed_bench_coding"
+    assert words[words.index("--input-file") + 1].endswith("/../speed-bench.jsonl")
+    assert words[words.index("--conversation-num") + 1] == "80"
+    assert words[words.index("--num-warmup-sessions") + 1] == "4"
+    assert "--request-count" not in words
+
+
+def test_without_warm_up_none_is_asked_for() -> None:
+    assert "--warmup-request-count" not in called(bench_warmup=0)
+
+
+def test_a_key_is_in_aiperfs_environment_alone_and_no_variable_of_the_hub() -> None:
+    assert set(aiperf.environment(Path("/x"))) == {"HOME", "PATH", "LANG"}
+    assert aiperf.environment(Path("/x"), "sesame")["OPENAI_API_KEY"] == "sesame"
+
+
+def test_aiperf_finds_enough_prompts_for_warm_up_and_measurement(tmp_path: Path) -> None:
+    one = made(bench_requests=5)
+    aiperf.lay_down(one, one["levels"][-1], tmp_path)
+    assert len((tmp_path / "prompts.jsonl").read_text().splitlines()) == 9
+    assert json.loads((tmp_path / "tokenizer/tokenizer.json").read_text())["model"]["type"] == "WordLevel"
+
+
+@pytest.mark.parametrize(
+    ("wheels", "words"),
+    [
+        ("", []),
+        ("/srv/wheels", ["--no-index", "--find-links", "/srv/wheels"]),
+        (
+            "http://192.0.2.1:8080/w/",
+            ["--no-index", "--find-links", "http://192.0.2.1:8080/w/", "--trusted-host", "192.0.2.1"],
+        ),
+        ("https://wheels.example/", ["--no-index", "--find-links", "https://wheels.example/"]),
+    ],
+)
+def test_pip_takes_pinned_parts_from_the_index_or_from_the_wheels(wheels: str, words: list[str]) -> None:
+    found = install.pip_words(install.Order("0.13.0", "python3", "/p.zip", "/c.txt", wheels))
+    assert found[5:] == [*words, "--constraint", "/c.txt", "aiperf==0.13.0"]
+
+
+def test_the_pin_of_the_role_is_that_of_the_constraints() -> None:
+    role = Path(__file__).resolve().parents[2] / "roles/benchmark"
+    (version,) = [
+        line.removeprefix("__benchmark_aiperf: ").split()[0]
+        for line in (role / "vars/main.yml").read_text().splitlines()
+        if line.startswith("__benchmark_aiperf: ")
+    ]
+    pins = (role / "files/constraints.txt").read_text().splitlines()
+    assert f"aiperf=={version}" in pins
+    assert [line for line in pins if not line.startswith("#") and "==" not in line] == []

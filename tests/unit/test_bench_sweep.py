@@ -1,0 +1,202 @@
+"""The sweep: what is finished is kept, what went wrong is measured again, others are left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import fake_bench
+import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils.benchmark import others, sweep
+from ansible_collections.twinserve.pair.plugins.module_utils.benchmark.__main__ import KEY
+from test_bench_plan import made
+from test_bench_report import ABOUT
+
+QUIET: dict[str, Any] = {"requests_running": 0, "requests_total": 7}
+COLLECTIONS = Path(__file__).resolve().parents[2] / "collections"
+
+
+class Bench:
+    """A folder of runs, with programs that stand in for AIPerf and its Python."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.folder = home / "tool", home / "run"
+        self.program = fake_bench.programs(self.home)
+        self.folder.mkdir()
+
+    def plan(self, url: str, counts: list[int], **changes: Any) -> dict[str, Any]:
+        own = {"url": url, "user": fake_bench.me(), "program": str(self.program), "about": ABOUT}
+        return {**made(bench_concurrency=counts), **own, **changes}
+
+    def run(self, url: str, counts: list[int], key: str = "", **changes: Any) -> str:
+        return sweep.Sweep(self.plan(url, counts, **changes), self.folder, key, span=0.05, pause=0.02).run()
+
+    @property
+    def calls(self) -> list[str]:
+        """Concurrency, and key, of each call of AIPerf."""
+        path = self.home / "calls"
+        return [line.rstrip() for line in path.read_text().splitlines()] if path.exists() else []
+
+    @property
+    def report(self) -> dict[str, Any]:
+        return dict(json.loads((self.folder / "report.json").read_text()))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_each_concurrency_is_measured_once_and_reported(bench: Bench) -> None:
+    with fake_bench.api(dict(QUIET)) as url:
+        said = bench.run(url, [1, 4])
+    assert bench.calls == ["1", "4"]
+    assert "peaks at concurrency 1: 1326.4 tokens/s" in said
+    assert [one["concurrency"] for one in bench.report["levels"]] == [1, 4]
+    assert (bench.folder / "report.png").read_text() == "drawn\n"
+    assert "| 4 | 1326.4 |" in (bench.folder / "report.md").read_text()
+
+
+def test_what_is_finished_is_not_measured_again(bench: Bench) -> None:
+    with fake_bench.api(dict(QUIET)) as url:
+        bench.run(url, [1, 4])
+        bench.run(url, [1, 2, 4])
+    assert bench.calls == ["1", "4", "2"]
+    assert [one["concurrency"] for one in bench.report["levels"]] == [1, 2, 4]
+    assert sweep.finished(bench.folder) == [1, 2, 4]
+
+
+def test_what_went_wrong_is_told_while_the_others_are_measured_and_is_measured_again(bench: Bench) -> None:
+    (bench.home / "fail-2").touch()
+    (bench.home / "silent-4").touch()
+    with fake_bench.api(dict(QUIET)) as url:
+        with pytest.raises(sweep.SweepError, match="concurrency 2: 31 of 40 requests failed") as told:
+            bench.run(url, [1, 2, 4, 8])
+        assert "concurrency 4: AIPerf ended with 1 and no result" in str(told.value)
+        assert [one["concurrency"] for one in bench.report["failed"]] == [2, 4]
+        assert sweep.finished(bench.folder) == [1, 8]
+        (bench.home / "fail-2").unlink()
+        (bench.home / "silent-4").unlink()
+        bench.run(url, [1, 2, 4, 8])
+    assert bench.calls == ["1", "2", "4", "8", "2", "4"]
+    assert bench.report["failed"] == []
+
+
+def test_nothing_is_sent_while_requests_of_others_run(bench: Bench) -> None:
+    with fake_bench.api({**QUIET, "requests_running": 3}) as url:
+        with pytest.raises(others.Unquiet, match="3 requests of others run: .*bench_while_busy=true"):
+            bench.run(url, [1])
+        assert bench.calls == []
+        bench.run(url, [1], while_busy=True)
+    assert "allowed to run" in " ".join(bench.report["remarks"])
+
+
+def test_short_requests_of_others_are_seen_by_the_total(bench: Bench) -> None:
+    with (
+        fake_bench.api({**QUIET, "step": 5}) as url,
+        pytest.raises(others.Unquiet, match="requests of others within"),
+    ):
+        bench.run(url, [1])
+
+
+def test_an_engine_is_asked_by_the_names_of_its_metrics(bench: Bench) -> None:
+    names = {"requests_running": ["x:running", "x:waiting"], "requests_total": ["x:done"]}
+    page = 'x:running{model="a"} 1\nx:waiting 2\nx:done{reason="stop"} 9\nx:done{reason="length"} 1\n'
+    with fake_bench.api({}, page) as url, pytest.raises(others.Unquiet, match="3 requests of others run"):
+        bench.run(url, [1], health_metrics=names)
+
+
+def test_a_pair_that_does_not_tell_is_not_measured_unless_told_so(bench: Bench) -> None:
+    with fake_bench.api({}) as url:
+        with pytest.raises(others.Unquiet, match="does not tell whether requests of others run"):
+            bench.run(url, [1])
+        bench.run(url, [1], while_busy=True)
+    assert bench.report["levels"][0]["others"] is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "strangers"),
+    [((0, 10), (0, 135), 0), ((0, 10), (0, 145), 9), ((None, None), (0, 9), None)],
+)
+def test_requests_beyond_ours_and_canaries_are_strangers(
+    before: tuple[Any, Any], after: tuple[Any, Any], strangers: int | None
+) -> None:
+    """124 are ours; in 90 s the supervisor asks at most twice."""
+    assert others.strangers(others.Seen(*before), others.Seen(*after), 124, 90, 60) == strangers
+
+
+def test_strangers_are_in_the_report(bench: Bench) -> None:
+    with fake_bench.api({**QUIET, "step": 400}) as url:
+        bench.run(url, [1], while_busy=True)
+    assert bench.report["levels"][0]["others"] > 0
+    assert "requests of others ran during concurrency 1" in " ".join(bench.report["remarks"])
+
+
+def test_an_api_that_is_not_there_is_told(bench: Bench) -> None:
+    with pytest.raises(sweep.SweepError, match="http://127.0.0.1:9 does not answer"):
+        bench.run("http://127.0.0.1:9", [1])
+
+
+def test_numbers_outlive_a_picture_that_cannot_be_drawn(bench: Bench) -> None:
+    (bench.home / "no-plots").touch()
+    with (
+        fake_bench.api(dict(QUIET)) as url,
+        pytest.raises(sweep.SweepError, match="plots cannot be drawn: no mod"),
+    ):
+        bench.run(url, [1])
+    assert sweep.finished(bench.folder) == [1]
+    assert bench.report["levels"]
+
+
+def test_the_key_is_in_no_file_and_no_command_line(bench: Bench) -> None:
+    with fake_bench.api(dict(QUIET)) as url:
+        bench.run(url, [1], key="sesame")
+    assert bench.calls == ["1 sesame"]  # what the program found in its environment
+    files = [path for path in bench.folder.rglob("*") if path.is_file()]
+    assert [path for path in files if b"sesame" in path.read_bytes()] == []
+
+
+def sweep_program(bench: Bench, url: str, *words: str) -> subprocess.Popen[str]:
+    """The sweep as the job runs it, in a process of its own."""
+    (bench.folder / "plan.json").write_text(json.dumps(bench.plan(url, [1, 4], while_busy=True)))
+    module = "ansible_collections.twinserve.pair.plugins.module_utils.benchmark"
+    env = {**os.environ, "PYTHONPATH": str(COLLECTIONS), KEY: ""}
+    argv = [sys.executable, "-m", module, "sweep", str(bench.folder), *words]
+    return subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_a_sweep_that_is_ended_takes_aiperf_along_and_goes_on_the_next_time(bench: Bench) -> None:
+    (bench.home / "wait-4").touch()
+    with fake_bench.api(dict(QUIET)) as url:
+        running = sweep_program(bench, url)
+        while bench.calls != ["1", "4"]:
+            assert running.poll() is None
+            time.sleep(0.05)
+        running.send_signal(signal.SIGTERM)
+        said, _ = running.communicate()
+        assert running.returncode == 143
+        assert said.splitlines()[-1].startswith("ended from outside: what is finished is kept")
+        assert (
+            subprocess.run(["pgrep", "-f", str(bench.home)], check=False, capture_output=True).stdout == b""
+        )
+        assert sweep.finished(bench.folder) == [1]
+        (bench.home / "wait-4").unlink()
+        again = sweep_program(bench, url)
+        said, _ = again.communicate()
+    assert again.returncode == 0, said
+    assert bench.calls == ["1", "4", "4"]
+
+
+def test_all_is_measured_again_on_request(bench: Bench) -> None:
+    with fake_bench.api(dict(QUIET)) as url:
+        for words in ((), ("--again",)):
+            done = sweep_program(bench, url, *words)
+            said, _ = done.communicate()
+            assert done.returncode == 0, said
+    assert bench.calls == ["1", "4", "1", "4"]
