@@ -145,7 +145,8 @@ def settings_file(manual: Manual) -> str:
 def others(manual: Manual) -> list[Manual]:
     """The other engines, each with the settings that it has alone."""
     others = [Manual(name) for name in engine_names() if name != manual.release["engine"]]
-    return sorted(others, key=lambda other: "note" in other.release)  # those with something to say for themselves last
+    # Last those that have something to say of themselves: they are no system of ours.
+    return sorted(others, key=lambda other: "note" in other.release)
 
 
 def table(manual: Manual) -> str:
