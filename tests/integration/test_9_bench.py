@@ -2,68 +2,29 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import re
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_pair import ROOT, Lab, Play
+from bench_setups import aiperf_wheels
+from lab_pair import Lab, Play
 from link_setups import shell
 from under_way import one_line, running, wait_for
 
 pytestmark = pytest.mark.slow  # AIPerf has a gigabyte
 
 PLAY = "playbooks/bench.yml"
-CONSTRAINTS = ROOT / "roles/benchmark/files/constraints.txt"
 RUNS = "/var/lib/twinserve/benchmark/runs"
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_args: object) -> None:
-        """Nothing."""
 
 
 @pytest.fixture(scope="module")
 def wheels(lab: Lab) -> Iterator[str]:
-    """A page with AIPerf's wheels for the Python of the hosts, which reach no package index."""
-    version = shell(
-        lab, lab.hosts[0], "python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'"
-    ).strip()
-    folder = ROOT / ".cache" / f"aiperf-wheels-{version}"
-    tags = [f"--platform=manylinux{kind}_x86_64" for kind in ("2014", "_2_17", "_2_28", "_2_34")]
-    abis = [f"--abi={abi}" for abi in (f"cp{version.replace('.', '')}", "abi3", "none")]
-    argv = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "-q",
-        "-c",
-        str(CONSTRAINTS),
-        "aiperf",
-        "-d",
-        str(folder),
-    ]
-    argv += ["--only-binary=:all:", f"--python-version={version}", "--implementation=cp", *tags, *abis]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"AIPerf's wheels cannot be had here: {done.stderr.strip()[-300:]}")
-    settings = (lab.inventory / "group_vars/sparks/lab.yml").read_text()
-    found = re.search(r"hf_endpoint: http://([\d.]+)", settings)
-    assert found
-    handler = functools.partial(Quiet, directory=str(folder))
-    with ThreadingHTTPServer((found[1], 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://{found[1]}:{server.server_address[1]}/"
-        server.shutdown()
+    """Where the hosts get AIPerf from."""
+    with aiperf_wheels(lab) as page:
+        yield page
 
 
 @dataclass(frozen=True)

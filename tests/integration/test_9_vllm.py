@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_setups import aiperf_wheels
 from conftest import NAME
 from faults import beside, lines, state, switched_on, wait_for
 from lab_pair import ROOT, Lab, Play
@@ -150,6 +151,19 @@ def test_the_api_keeps_its_promises(pair: Lab) -> None:
 @pytest.mark.slow
 def test_the_api_keeps_all_of_its_promises(pair: Lab) -> None:
     pair.play("playbooks/verify.yml").succeeded()
+
+
+@pytest.mark.slow
+def test_the_benchmark_measures_it(pair: Lab, tmp_path: Path) -> None:
+    with aiperf_wheels(pair) as page:
+        given = (f"bench_wheels={page}", f"reports_to={tmp_path}", "bench_requests=4", "bench_max_tokens=16")
+        words = [part for word in (*given, "bench_concurrency=1,4") for part in ("-e", word)]
+        pair.play("playbooks/bench.yml", *words).succeeded()
+
+    (report,) = tmp_path.glob("*/report.json")
+    levels = json.loads(report.read_text())["levels"]
+    assert [one["concurrency"] for one in levels] == [1, 4]
+    assert levels[1]["throughput"] > levels[0]["throughput"] > 0
 
 
 def test_a_worker_that_is_killed_while_nobody_asks(pair: Lab) -> None:
