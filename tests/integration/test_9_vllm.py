@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from bench_setups import aiperf_wheels
 from conftest import NAME
-from faults import beside, lines, state, switched_on, wait_for
+from faults import beside, lines, settled, state, switched_on, wait_for
 from lab_pair import ROOT, Lab, Play
 from link_setups import said
 
@@ -67,6 +67,13 @@ def pair(deployed: tuple[Lab, Play]) -> Lab:
     lab, _ = deployed
     wait_for(lambda: bool(state(lab)["state"] == "serving"), lab, START)
     return lab
+
+
+@pytest.fixture
+def watched(pair: Lab) -> Lab:
+    """The same, which may die more often than a real one in an hour."""
+    settled(pair, restart_limit=100)
+    return pair
 
 
 def request(question: str, **more: Any) -> list[str]:
@@ -175,39 +182,39 @@ def test_a_worker_that_is_killed_while_nobody_asks(pair: Lab) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_in_the_middle_of_a_reply(pair: Lab) -> None:
-    before = containers(pair)
+def test_a_worker_that_is_killed_in_the_middle_of_a_reply(watched: Lab) -> None:
+    before = containers(watched)
     asked = request("Tell me a long story.", max_tokens=400, stream=True)
-    with beside(pair, *asked, "-N") as stream:
+    with beside(watched, *asked, "-N") as stream:
         first = [stream.stdout.readline() for _ in range(9)] if stream.stdout else []
-        pair.root(pair.hosts[1], "docker", "kill", CONTAINER)
+        watched.root(watched.hosts[1], "docker", "kill", CONTAINER)
         rest = stream.communicate(timeout=120)[0]
 
     assert any('"content"' in line for line in first)
     assert "[DONE]" not in "".join(first)
     assert '"error"' in rest or "curl:" in rest, "a reply that was cut says so"
-    came_back(pair, before)
+    came_back(watched, before)
 
 
 @pytest.mark.slow
-def test_the_only_cable_is_pulled_while_a_request_runs(pair: Lab) -> None:
-    before = containers(pair)
-    with beside(pair, *request("Tell me a long story.", max_tokens=400)):
-        pair.verb("cut-rail", "1")
-        wait_for(lambda: bool(state(pair)["state"] != "serving"), pair, 300)
-    pair.verb("mend-rail", "1")
+def test_the_only_cable_is_pulled_while_a_request_runs(watched: Lab) -> None:
+    before = containers(watched)
+    with beside(watched, *request("Tell me a long story.", max_tokens=400)):
+        watched.verb("cut-rail", "1")
+        wait_for(lambda: bool(state(watched)["state"] != "serving"), watched, 300)
+    watched.verb("mend-rail", "1")
 
-    came_back(pair, before)
+    came_back(watched, before)
 
 
 @pytest.mark.slow
-def test_the_power_of_both_goes_and_the_worker_comes_back_last(pair: Lab) -> None:
-    before = containers(pair)
-    for host in pair.hosts:
-        pair.verb("power-cut", host)
-    switched_on(pair, *pair.hosts)
+def test_the_power_of_both_goes_and_the_worker_comes_back_last(watched: Lab) -> None:
+    before = containers(watched)
+    for host in watched.hosts:
+        watched.verb("power-cut", host)
+    switched_on(watched, *watched.hosts)
 
-    came_back(pair, before)
+    came_back(watched, before)
 
 
 def test_it_stops_in_its_order_and_stays_stopped(pair: Lab) -> None:
