@@ -237,6 +237,7 @@ def test_pip_takes_pinned_parts_from_the_index_or_from_the_wheels(wheels: str, w
         ("  crick/tdigest_stubs.c:6:10: fatal error: Python.h: No such file or directory", "python3-dev"),
         ("error: command 'x86_64-linux-gnu-gcc' failed: No such file or directory", "build-essential"),
         ("ERROR: No matching distribution found for crick~=0.0.8", "set bench_wheels"),
+        ("ERROR: ResolutionImpossible: for help visit ...", "set bench_wheels"),
         ("NewConnectionError: Failed to establish a new connection: [Errno 101]", "set bench_wheels"),
         ("ERROR: No space left on device", ""),
     ],
