@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from ansible_collections.twinserve.pair.plugins.filter import bench
+from ansible_collections.twinserve.pair.plugins.module_utils import jobs
 from ansible_collections.twinserve.pair.plugins.module_utils.benchmark import aiperf, install, plan
 
+ROLE = Path(__file__).resolve().parents[2] / "roles/benchmark"
 CONFIG: dict[str, Any] = {
     "pair": "pair1",
     "engine": "tensorfold",
@@ -227,13 +230,32 @@ def test_pip_takes_pinned_parts_from_the_index_or_from_the_wheels(wheels: str, w
     assert found[5:] == [*words, "--constraint", "/c.txt", "aiperf==0.13.0"]
 
 
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("ERROR: Failed to build 'crick' when building wheel for crick", "build-essential"),
+        ("  crick/tdigest_stubs.c:6:10: fatal error: Python.h: No such file or directory", "python3-dev"),
+        ("error: command 'x86_64-linux-gnu-gcc' failed: No such file or directory", "build-essential"),
+        ("ERROR: No matching distribution found for crick~=0.0.8", "set bench_wheels"),
+        ("ERROR: ResolutionImpossible: for help visit ...", "set bench_wheels"),
+        ("NewConnectionError: Failed to establish a new connection: [Errno 101]", "set bench_wheels"),
+        ("ERROR: No space left on device", ""),
+    ],
+)
+def test_an_installation_that_fails_is_told_with_what_helps(said: str, advice: str) -> None:
+    known = yaml.safe_load((ROLE / "vars/main.yml").read_text())["__benchmark_meanings"]
+    state = jobs.JobState("failed", 1, 0, "", 0, [said, "/x/bin/python /p.zip/pip install failed (exit 1)"])
+    meaning = jobs.meaning(state, known)
+    assert advice in meaning
+    assert (meaning == "") is (advice == "")
+
+
 def test_the_pin_of_the_role_is_that_of_the_constraints() -> None:
-    role = Path(__file__).resolve().parents[2] / "roles/benchmark"
     (version,) = [
         line.removeprefix("__benchmark_aiperf: ").split()[0]
-        for line in (role / "vars/main.yml").read_text().splitlines()
+        for line in (ROLE / "vars/main.yml").read_text().splitlines()
         if line.startswith("__benchmark_aiperf: ")
     ]
-    pins = (role / "files/constraints.txt").read_text().splitlines()
+    pins = (ROLE / "files/constraints.txt").read_text().splitlines()
     assert f"aiperf=={version}" in pins
     assert [line for line in pins if not line.startswith("#") and "==" not in line] == []

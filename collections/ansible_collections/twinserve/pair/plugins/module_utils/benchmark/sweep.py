@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pwd
@@ -55,7 +56,9 @@ class Sweep:
                 continue
             result = self._measure(level)
             write_atomically(self._place(level) / RESULT, result)
-            self.write_report()
+            # The numbers go on without a picture; why there is none is told at the end.
+            with contextlib.suppress(SweepError):
+                self.write_report()
             say(f"concurrency {level['concurrency']}: {told(result)}")
             failed += [f"concurrency {level['concurrency']}: {result['fault']}"] if "fault" in result else []
         self.write_report()
