@@ -22,6 +22,15 @@ all:
             spark-a: {rank: 0, ansible_host: 192.0.2.11, hf_token: hf_secret}
             spark-b: {rank: 1, ansible_host: 192.0.2.12, hf_cache: /mnt/hf}
 """
+STATIONS = """
+    stations:
+      vars: {engine: vllm, accept_nvidia_open_model_license: true}
+      children:
+        pair2:
+          hosts:
+            station-a: {rank: 0, ansible_host: 192.0.2.21}
+            station-b: {rank: 1, ansible_host: 192.0.2.22}
+"""
 PLAY = """
 - hosts: all
   gather_facts: false
@@ -38,9 +47,9 @@ PLAY = """
 """
 
 
-def run(tmp_path: Path, *arguments: str) -> tuple[int, str]:
+def run(tmp_path: Path, *arguments: str, inventory: str = INVENTORY) -> tuple[int, str]:
     """Exit code and output of a run. The hosts do not exist: nothing may connect."""
-    (tmp_path / "hosts.yml").write_text(INVENTORY, encoding="utf-8")
+    (tmp_path / "hosts.yml").write_text(inventory, encoding="utf-8")
     (tmp_path / "play.yml").write_text(PLAY, encoding="utf-8")
     done = subprocess.run(
         [Path(sys.executable).parent / "ansible-playbook", "-i", "hosts.yml", "play.yml", *arguments],
@@ -55,6 +64,26 @@ def message(output: str, host: str) -> list[str]:
     text = output.partition(f"fatal: [{host}]")[2].partition("\n\n")[0].partition("\nfatal: [")[0]
     text = text.partition("[ERROR]")[0].partition("msg:")[2]
     return [line.strip(" -|'") for line in text.splitlines() if line.strip(" -|'")]
+
+
+def test_what_no_pair_of_the_run_can_use_is_refused(tmp_path: Path) -> None:
+    code, output = run(tmp_path, "-e", "gpu_memory_utilization=0.8")
+
+    assert code != 0
+    (line,) = [" ".join(message(output, "spark-a"))]
+    assert (
+        "gpu_memory_utilization is given by -e and no pair of this run has it: it belongs to engine vllm"
+        in line
+    )
+    assert "and they serve with tensorfold" in line
+
+
+def test_what_one_pair_of_the_run_can_use_is_ignored_for_the_others(tmp_path: Path) -> None:
+    mixed = INVENTORY + STATIONS
+    code, output = run(tmp_path, "-e", "gpu_memory_utilization=0.8", inventory=mixed)
+
+    assert code == 0, output
+    assert "ignored, as engine tensorfold lacks them: gpu_memory_utilization" in " ".join(output.split())
 
 
 def test_settings_become_facts_without_a_connection(tmp_path: Path) -> None:

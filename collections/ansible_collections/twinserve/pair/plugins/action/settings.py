@@ -22,8 +22,11 @@ from ansible_collections.twinserve.pair.plugins.module_utils.settings_check impo
 from ansible_collections.twinserve.pair.plugins.module_utils.settings_names import PLAY_SWITCHES
 from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import ENGINES
 from ansible_collections.twinserve.pair.plugins.plugin_utils.host_settings import (
+    DEFAULT_ENGINE,
     Outcome,
     check_host,
+    foreign_faults,
+    foreign_names,
     setting_names,
     switch_faults,
     word_faults,
@@ -76,9 +79,19 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         named = {one: _own_names(hostvars[one]) for one in pair.hosts} | {host: _own_names(variables)}
         outcome = check_host(host, pair, raw, named, os.environ, engines)
         switches = self._read(sorted(PLAY_SWITCHES), variables, unreadable)
-        words = word_faults(load_extra_vars(self._loader))
+        extra = load_extra_vars(self._loader)
+        words = [*word_faults(extra), *self._foreign(extra, variables, engines)]
         outcome.faults = [*dict.fromkeys(unreadable), *switch_faults(switches), *words, *outcome.faults]
         return outcome
+
+    def _foreign(self, extra: Mapping[str, Any], variables: Mapping[str, Any], engines: Path) -> list[Fault]:
+        """What `-e` gives to nobody; what another pair of the run can use is ignored here, with a note."""
+        found = foreign_names(extra, engines)
+        if not found:
+            return []
+        hostvars, names = variables["hostvars"], variables.get("ansible_play_hosts_all", [])
+        told = [hostvars[name].get("engine") or DEFAULT_ENGINE for name in names]
+        return foreign_faults(found, {str(self._templar.template(engine)) for engine in told})
 
     def _read(self, names: list[str], variables: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any]:
         """The settings among `variables`, templated; one that cannot be is a fault of this host."""

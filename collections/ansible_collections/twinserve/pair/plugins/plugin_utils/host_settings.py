@@ -31,11 +31,31 @@ class Outcome:
 
 def setting_names(engines: Path = ENGINES) -> set[str]:
     """All settings of all engines: what to read from a host's variables."""
-    files = [
-        engines / "common" / "settings.yml",
-        *(engines / name / "settings.yml" for name in engine_names(engines)),
+    return {name for folder in ("common", *engine_names(engines)) for name in _declared(folder, engines)}
+
+
+def foreign_names(extra: Iterable[str], engines: Path = ENGINES) -> dict[str, set[str]]:
+    """The settings among `extra` that not every engine has, each with the engines that have it."""
+    owners = {name: _declared(name, engines) for name in engine_names(engines)}
+    given = set(extra) - _declared("common", engines)
+    found = {name: {engine for engine, names in owners.items() if name in names} for name in given}
+    return {name: having for name, having in found.items() if having}
+
+
+def foreign_faults(foreign: Mapping[str, Collection[str]], used: Collection[str]) -> list[Fault]:
+    """Those that `-e` gives to a run of which no pair's engine (`used`) has them."""
+    return [
+        Fault(
+            f"{name} is given by -e and no pair of this run has it: it belongs to engine "
+            f"{listed(sorted(having))}, and they serve with {listed(sorted(used))}"
+        )
+        for name, having in sorted(foreign.items())
+        if not set(having) & set(used)
     ]
-    return {name for path in files for name in read_yaml(path)["settings"]}
+
+
+def _declared(folder: str, engines: Path) -> set[str]:
+    return set(read_yaml(engines / folder / "settings.yml")["settings"])
 
 
 def check_host(
