@@ -182,7 +182,8 @@ def test_aiperf_gets_counts_a_local_tokenizer_and_no_key() -> None:
             "sequential",
         ),
         *("--extra-inputs", "max_tokens:512", "--extra-inputs", "temperature:0", "--concurrency", "4"),
-        *("--request-count", "80", "--warmup-request-count", "4", "--request-timeout-seconds", "3600"),
+        *("--request-count", "80", "--warmup-request-count", "4", "--warmup-concurrency", "4"),
+        *("--request-timeout-seconds", "3600"),
         *("--no-gpu-telemetry", "--no-server-metrics", "--ui-type", "none"),
         *("--output-artifact-dir", "/runs/x/concurrency-0004/aiperf"),
     ]
@@ -204,6 +205,34 @@ def test_without_warm_up_none_is_asked_for() -> None:
 def test_a_key_is_in_aiperfs_environment_alone_and_no_variable_of_the_hub() -> None:
     assert set(aiperf.environment(Path("/x"))) == {"HOME", "PATH", "LANG"}
     assert aiperf.environment(Path("/x"), "sesame")["OPENAI_API_KEY"] == "sesame"
+
+
+@pytest.mark.parametrize(
+    ("dataset", "warmup", "phases"),
+    [
+        (None, None, [("warmup", "requests", 4), ("profiling", "requests", 80)]),
+        (None, 0, [("profiling", "requests", 80)]),
+        (DATASET, None, [("warmup", "sessions", 4), ("profiling", "sessions", 80)]),
+    ],
+)
+def test_a_configuration_names_the_keys_variable_and_says_the_same_as_the_command_line(
+    tmp_path: Path, dataset: dict[str, Any] | None, warmup: int | None, phases: list[tuple[str, str, int]]
+) -> None:
+    """AIPerf 0.13 ignores the variable where no configuration names it."""
+    one = made(dataset, bench_warmup=warmup)
+    level = one["levels"][-1]
+    words = aiperf.argv("/opt/aiperf", one, level, tmp_path, keyed=True)
+    assert words[words.index("--config") + 1] == str(tmp_path / "key.json")
+    assert "--config" not in aiperf.argv("/opt/aiperf", one, level, tmp_path)
+    aiperf.lay_down(one, level, tmp_path)
+    written = json.loads((tmp_path / "key.json").read_text())["benchmark"]
+    assert written["endpoint"]["api_key"] == "${OPENAI_API_KEY}"
+    assert [
+        (one["name"], kind, one[kind])
+        for one in written["phases"]
+        for kind in set(one) & {"requests", "sessions"}
+    ] == phases
+    assert {one["concurrency"] for one in written["phases"]} == {4}
 
 
 def test_aiperf_finds_enough_prompts_for_warm_up_and_measurement(tmp_path: Path) -> None:

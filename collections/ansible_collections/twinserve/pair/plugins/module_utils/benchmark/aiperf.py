@@ -33,8 +33,10 @@ _TOKENIZER = {
 }
 
 
-def argv(program: str, plan: Mapping[str, Any], level: Mapping[str, int], folder: Path) -> list[str]:
-    """The command line of a measurement in `folder`. No key: AIPerf takes it from its environment."""
+def argv(
+    program: str, plan: Mapping[str, Any], level: Mapping[str, int], folder: Path, keyed: bool = False
+) -> list[str]:
+    """The command line of a measurement in `folder`. `keyed`: the API asks for a key, which is not in it."""
     load, speed_bench = plan["load"], plan["dataset"]["name"] == SPEED_BENCH
     file, kind = (
         ("../speed-bench.jsonl", "speed_bench_coding") if speed_bench else ("prompts.jsonl", "single_turn")
@@ -54,7 +56,8 @@ def argv(program: str, plan: Mapping[str, Any], level: Mapping[str, int], folder
     words += ["--extra-inputs", f"temperature:{load['temperature']}"]
     words += ["--concurrency", str(level["concurrency"]), f"--{counts[0]}", str(level["requests"])]
     if level["warmup"]:
-        words += [f"--{counts[1]}", str(level["warmup"])]
+        words += [f"--{counts[1]}", str(level["warmup"]), "--warmup-concurrency", str(level["concurrency"])]
+    words += ["--config", str(folder / "key.json")] if keyed else []
     words += ["--request-timeout-seconds", str(TIMEOUT)]
     words += ["--no-gpu-telemetry", "--no-server-metrics", "--ui-type", "none"]
     return [*words, "--output-artifact-dir", str(folder / "aiperf")]
@@ -63,10 +66,33 @@ def argv(program: str, plan: Mapping[str, Any], level: Mapping[str, int], folder
 def environment(folder: Path, key: str = "") -> dict[str, str]:
     """All that AIPerf gets: no proxy, and no HF_HUB_OFFLINE, with which a local tokenizer fails.
 
-    `key` is what the API asks for; AIPerf reads it under this name.
+    `key` is what the API asks for; key.json says that it is here.
     """
     told = {"HOME": str(folder), "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
     return told | ({"OPENAI_API_KEY": key} if key else {})
+
+
+def _key_file(plan: Mapping[str, Any], level: Mapping[str, int]) -> dict[str, Any]:
+    """A configuration that names the key's variable: else AIPerf takes a key from its command line alone.
+
+    It must be a whole one; all but the key is what the command line says, too.
+    """
+    speed_bench = plan["dataset"]["name"] == SPEED_BENCH
+    counted = "sessions" if speed_bench else "requests"
+    phase = {"type": "concurrency", "concurrency": level["concurrency"]}
+    phases: list[dict[str, Any]] = [{"name": "profiling", **phase, counted: level["requests"]}]
+    if level["warmup"]:
+        warmup = {"name": "warmup", **phase, counted: level["warmup"], "excludeFromResults": True}
+        phases.insert(0, warmup)
+    kind = "speed_bench_coding" if speed_bench else "single_turn"
+    return {
+        "benchmark": {
+            "models": [plan["served_name"]],
+            "endpoint": {"api_key": "${OPENAI_API_KEY}", "urls": [plan["url"]]},
+            "datasets": [{"name": "main", "type": "file", "path": "prompts.jsonl", "format": kind}],
+            "phases": phases,
+        }
+    }
 
 
 def lay_down(plan: Mapping[str, Any], level: Mapping[str, int], folder: Path) -> None:
@@ -75,6 +101,7 @@ def lay_down(plan: Mapping[str, Any], level: Mapping[str, int], folder: Path) ->
         path = folder / "tokenizer" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content) + "\n")
+    (folder / "key.json").write_text(json.dumps(_key_file(plan, level)) + "\n")
     if plan["dataset"]["name"] != SPEED_BENCH:
         count = level["requests"] + level["warmup"]
         text = prompts.lines(level["concurrency"], count, secrets.token_hex(8))

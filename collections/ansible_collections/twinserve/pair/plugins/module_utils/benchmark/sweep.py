@@ -122,7 +122,7 @@ class Sweep:
 
     def _run(self, level: Mapping[str, int], folder: Path) -> int:
         """AIPerf's exit code; while it runs, how far it is."""
-        words = aiperf.argv(self.plan["program"], self.plan, level, folder)
+        words = aiperf.argv(self.plan["program"], self.plan, level, folder, keyed=bool(self.key))
         env = aiperf.environment(folder, self.key)
         said, began = 0.0, time.monotonic()
         with (folder / "aiperf.log").open("w", encoding="utf-8") as log:
