@@ -14,6 +14,7 @@ GROUPS = {"tensorfold": "sparks", "vllm": "stations"}
 
 _SIMULATED = """\
 accept_dflash2_license: true
+bench_note: "Simulated engine and GPUs: these are no numbers of real Sparks"
 wait_timeout: 120
 """
 # What the real engine wants on CPUs, and of a model that does not think. Two cores need minutes for a start.
@@ -27,6 +28,7 @@ engine_env:
   TORCHDYNAMO_DISABLE: "1"
   VLLM_CPU_KVCACHE_SPACE: "1"
   VLLM_CPU_OMP_THREADS_BIND: nobind
+bench_note: "vLLM on CPUs with a small model, both ranks on one machine: these are no numbers of real Stations"
 shm_size: 2g
 wait_timeout: 900
 """
