@@ -28,7 +28,7 @@ engine_env:
   TORCHDYNAMO_DISABLE: "1"
   VLLM_CPU_KVCACHE_SPACE: "1"
   VLLM_CPU_OMP_THREADS_BIND: nobind
-bench_note: "vLLM on CPUs with a small model, both ranks on one machine: these are no numbers of real Stations"
+bench_note: "A small model on the CPUs of one machine: these are no numbers of real Stations"
 shm_size: 2g
 wait_timeout: 900
 """
