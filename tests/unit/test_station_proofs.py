@@ -51,6 +51,12 @@ def test_f22_a_device_counts_with_its_own_path_to_the_gpu_its_rail_and_without(n
     assert pair(proved(0), (using(name), CHANNEL)).until("serving", "down")["state"] == "serving"
 
 
+@pytest.mark.parametrize("way", ["NET/IB/0", "NET/IB/0(1)/GDRDMA", "NET/IBext_v10/0/GDRDMA(PCI)"])
+def test_f22_a_channel_counts_through_nccls_own_transport_and_through_a_plugin(way: str) -> None:
+    channel = CHANNEL.replace("NET/IB/0/GDRDMA(PCI)", way)
+    assert pair(proved(0), (using(MAIN[1]), channel)).until("serving", "down")["state"] == "serving"
+
+
 @pytest.mark.parametrize(
     ("log", "said"),
     [
