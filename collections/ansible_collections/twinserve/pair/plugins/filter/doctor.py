@@ -101,7 +101,9 @@ def _gpu_memory(members: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     for host in members:
         rails = (host.get("__operate_proof") or {}).get("rails") or []
         told += [f"{host['inventory_hostname']}: {rail['problem']}" for rail in rails if rail["problem"]]
-    measured = [host["__operate_measured"] for host in members if "__operate_measured" in host]
+    measured = [
+        host["__operate_measured"] for host in members if "runs" in host.get("__operate_measured", {})
+    ]
     if members and len(measured) == len(members):
         names = [str(host["inventory_hostname"]) for host in members]
         heard = [host["__operate_listening"] for host in members]

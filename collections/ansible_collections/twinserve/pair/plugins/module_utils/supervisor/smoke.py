@@ -13,6 +13,8 @@ BUSY = frozenset({429, 503})
 # looked through, since it takes the square of their number.
 _TAIL = 200
 _STUCK = re.compile(r"(?=.{24})(.{1,12}?)\1{7,}$", re.DOTALL)
+# Of these are rulers, tables and large numbers, in which thoughts may end where they are cut.
+_RULER = frozenset("-=_*#|: \n0")
 # A reply of this many characters, or words, has some variety when a model wrote it.
 _LONG, _MANY = 8, 4
 
@@ -94,7 +96,8 @@ def stuck(text: str) -> bool:
 
     What long thoughts may do otherwise (few different words, tags) is no sign of anything.
     """
-    return _STUCK.search(text.rstrip()[-_TAIL:]) is not None
+    found = _STUCK.search(text.rstrip()[-_TAIL:])
+    return found is not None and not set(found[1]) <= _RULER
 
 
 def _periodic(text: str) -> bool:
