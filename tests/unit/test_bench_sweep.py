@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
 import signal
@@ -105,6 +107,17 @@ def test_short_requests_of_others_are_seen_by_the_total(bench: Bench) -> None:
         bench.run(url, [1])
 
 
+@pytest.mark.parametrize(
+    ("running", "quiet"),
+    [([0, 1], False), ([*[0] * 12, 1], False), ([1, 1, 0], True), ([*[0] * 12, *[1] * 12, 0], True)],
+)
+def test_a_request_that_begins_while_it_is_watched_has_to_end(running: list[int], quiet: bool) -> None:
+    """The canary does; what a request of others does is not known."""
+    looks = itertools.chain(running, itertools.repeat(running[-1]))
+    with contextlib.nullcontext() if quiet else pytest.raises(others.Unquiet, match="1 requests of others"):
+        others.need_quiet(lambda: others.Seen(next(looks), 7), 60, span=0.02)
+
+
 def test_an_engine_is_asked_by_the_names_of_its_metrics(bench: Bench) -> None:
     names = {"requests_running": ["x:running", "x:waiting"], "requests_total": ["x:done"]}
     page = 'x:running{model="a"} 1\nx:waiting 2\nx:done{reason="stop"} 9\nx:done{reason="length"} 1\n'
@@ -122,7 +135,12 @@ def test_a_pair_that_does_not_tell_is_not_measured_unless_told_so(bench: Bench) 
 
 @pytest.mark.parametrize(
     ("before", "after", "strangers"),
-    [((0, 10), (0, 135), 0), ((0, 10), (0, 145), 9), ((None, None), (0, 9), None)],
+    [
+        ((0, 10), (0, 135), 0),
+        ((0, 10), (0, 145), 9),
+        ((None, None), (0, 9), None),
+        ((0, 500), (0, 20), None),  # the engine began anew
+    ],
 )
 def test_requests_beyond_ours_and_canaries_are_strangers(
     before: tuple[Any, Any], after: tuple[Any, Any], strangers: int | None
