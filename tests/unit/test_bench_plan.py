@@ -122,6 +122,8 @@ def fault(
         ({"pair_config": None}, "nothing is deployed"),
         ({"state": {"state": "loading"}}, "does not serve (loading)"),
         ({"state": None}, "does not serve (stopped)"),
+        ({"state": {"state": "serving", "digest": "sha256:older"}}, "run serve.yml -e restart=true"),
+        ({"state": {"state": "serving", "digest": "sha256:one"}}, ""),
     ],
 )
 def test_what_cannot_be_measured_is_refused_with_the_way_out(given: dict[str, Any], says: str) -> None:

@@ -18,6 +18,7 @@ ABOUT: dict[str, Any] = {
     "subtitle": "vllm 0.30.0, release glm; SPEED-Bench coding, AIPerf 0.13.0",
     "note": "",
     "parallel": 16,
+    "effective": {"rails": 2, "window": 1048576, "pool_tokens": None},
     "configuration": [["pair", "pair1"], ["engine", "vllm 0.30.0"]],
     "command": ["vllm", "serve", '{"a":1}'],
     "environment": {"HF_HUB_OFFLINE": "1"},
@@ -43,6 +44,7 @@ def level(concurrency: int, throughput: float, **changes: Any) -> dict[str, Any]
         "began": "2026-11-30T10:00:00",
         "others": 0,
         "busy": False,
+        "effective": ABOUT["effective"],
         **changes,
     }
 
@@ -88,6 +90,8 @@ def test_the_peak_is_named(levels: list[dict[str, Any]], says: str) -> None:
         ({"others": 5}, "5 requests of others ran during concurrency 1"),
         ({"busy": True}, "Requests of others were allowed to run meanwhile at concurrency 1"),
         ({"began": "2026-11-29T10:00:00"}, "Measured on different days"),
+        ({"effective": {**ABOUT["effective"], "rails": 1}}, "restarted between: rails 1 at 1, rails 2 at 8."),
+        ({"effective": {**ABOUT["effective"], "window": 8192}}, "window 8192 at 1, window 1048576 at 8."),
     ],
 )
 def test_what_makes_numbers_differ_is_said(changes: dict[str, Any], says: str) -> None:
@@ -145,6 +149,7 @@ def test_the_report_tells_of_what_is_deployed() -> None:
     assert rows["models"] == "org/glm@aaaaaaaa"
     assert (rows["window"], rows["rails"], rows["driver"]) == ("1048576", "2", "580.95")
     assert "pool tokens" not in rows
+    assert found["effective"] == {"window": 1048576, "pool_tokens": None, "rails": 2}
     assert (found["command"][0], found["environment"]) == ("serve", {"A": "1"})
 
 

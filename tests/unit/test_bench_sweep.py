@@ -62,6 +62,7 @@ def test_each_concurrency_is_measured_once_and_reported(bench: Bench) -> None:
     assert "peaks at concurrency 1: 1326.4 tokens/s" in said
     assert [one["concurrency"] for one in bench.report["levels"]] == [1, 4]
     assert (bench.folder / "report.png").read_text() == "drawn\n"
+    assert bench.report["levels"][0]["effective"] == ABOUT["effective"]
     assert "| 4 | 1326.4 |" in (bench.folder / "report.md").read_text()
 
 

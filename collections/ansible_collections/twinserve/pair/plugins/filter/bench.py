@@ -28,9 +28,13 @@ def fault(
         _url(head, settings, names)
     except plan.NotPossible as error:
         return str(error)
-    state = (head.get("state") or {}).get("state")
+    found, written = head.get("state") or {}, (head.get("pair_config") or {}).get("digest")
+    state = found.get("state")
     if supervised and state != _SERVES:
         return f"the pair does not serve ({state or 'stopped'}): playbooks/status.yml says more"
+    # A serve.yml that was cut before its restart leaves the older one at work.
+    if supervised and (found.get("digest") or written) != written:
+        return "the pair runs with other settings than are written: run serve.yml -e restart=true first"
     return ""
 
 

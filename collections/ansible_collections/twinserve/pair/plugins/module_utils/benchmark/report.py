@@ -14,6 +14,8 @@ _HEADINGS = (
     "concurrency", "tokens/s", "per user", "requests/s", "latency s", "p99", "first token ms", "p99",
     "between tokens ms", "p99", "reply tokens", "requests",
 )  # fmt: skip
+# What a pair may have less of after another start: what the state says, and the words for it.
+_EFFECTIVE = {"window": "window", "pool_tokens": "pool tokens", "rails": "rails"}
 _REFERENCE = (
     ("tokens/s", "throughput"),
     ("per user", "throughput_per_user"),
@@ -90,6 +92,11 @@ def _remarks(plan: Mapping[str, Any], levels: Sequence[Mapping[str, Any]]) -> It
             yield f"{one['others']} requests of others ran during concurrency {one['concurrency']}."
     if len({str(one.get("began"))[:10] for one in levels}) > 1:
         yield "Measured on different days, since what an earlier run has finished is kept."
+    for name, words in _EFFECTIVE.items():
+        found = [(one["concurrency"], (one.get("effective") or {}).get(name)) for one in levels]
+        if len({value for _, value in found}) > 1:
+            each = _listed(f"{words} {value} at {count}" for count, value in found)
+            yield f"Not comparable with one another, since the pair was restarted between: {each}."
 
 
 def markdown(report: Mapping[str, Any]) -> str:
@@ -197,7 +204,7 @@ def about(
     same = config["release"] == release["release"]
     version = f" {release['engine_version']}" if same and release.get("engine_version") else ""
     drivers = sorted({(node.get("gpu") or {}).get("driver") or "" for node in nodes} - {""})
-    rails = (nodes[0].get("state") or {}).get("effective") or {}
+    effective = (nodes[0].get("state") or {}).get("effective") or {}
     rows = [
         ("pair", config["pair"]),
         ("engine", f"{config['engine']}{version}"),
@@ -208,9 +215,9 @@ def about(
         ("driver", ", ".join(drivers)),
         ("kernel", ", ".join(sorted({str(node.get("kernel")) for node in nodes}))),
         ("streams", config["promise"]["parallel"]),
-        ("window", rails.get("window")),
-        ("pool tokens", rails.get("pool_tokens")),
-        ("rails", rails.get("rails")),
+        ("window", effective.get("window")),
+        ("pool tokens", effective.get("pool_tokens")),
+        ("rails", effective.get("rails")),
         ("configuration", config["digest"]),
         ("AIPerf", plan["aiperf"]),
     ]
@@ -221,6 +228,7 @@ def about(
         f"AIPerf {plan['aiperf']}",
         "note": note or "",
         "parallel": int(config["promise"]["parallel"]),
+        "effective": {name: effective.get(name) for name in _EFFECTIVE},
         "configuration": [[name, str(value)] for name, value in rows if value not in (None, "")],
         "command": list(head.get("command") or ()),
         "environment": dict(head.get("env") or {}),

@@ -115,7 +115,7 @@ class Sweep:
             result["others"] = others.strangers(before, after, ours, seconds, interval)
         except (export.NotMeasured, Wrong) as error:
             result["fault"] = str(error)
-        return {**result, "busy": self.plan["while_busy"]}
+        return {**result, "busy": self.plan["while_busy"], "effective": self.plan["about"]["effective"]}
 
     def _look(self) -> others.Seen:
         return others.look(self.api, self.plan["health_metrics"])
