@@ -153,6 +153,30 @@ def test_the_report_tells_of_what_is_deployed() -> None:
     assert (found["command"][0], found["environment"]) == ("serve", {"A": "1"})
 
 
+@pytest.mark.parametrize(
+    ("command", "env", "told_command", "told_env"),
+    [
+        (["serve", "--api-key", "two words"], {}, ["serve", "--api-key", "[removed]"], {}),
+        (["serve", "--api-key=sesame"], {}, ["serve", "--api-key=[removed]"], {}),
+        (["serve", "--port", "8888"], {"A_TOKEN": "two words"}, None, {"A_TOKEN": "[removed]"}),
+        (["--max-tokens", "8000", "--use-api-key", "--x"], {"NCCL_IB_HCA": "=mlx5_0"}, None, None),
+        (
+            [],
+            {"HTTPS_PROXY": "http://me:sesame@proxy:3128"},
+            None,
+            {"HTTPS_PROXY": "http://me:[removed]@proxy:3128"},
+        ),
+    ],
+)
+def test_no_secret_of_the_engine_is_told(
+    command: list[str], env: dict[str, str], told_command: list[str] | None, told_env: dict[str, str] | None
+) -> None:
+    """None: as it is."""
+    found = told(node={**NODE, "rank_plan": {**NODE["rank_plan"], "command": command, "env": env}})
+    assert found["command"] == (command if told_command is None else told_command)
+    assert found["environment"] == (env if told_env is None else told_env)
+
+
 def test_the_engines_version_is_told_of_the_deployed_release_only() -> None:
     """The settings may name another one since."""
     assert told({**RELEASE, "release": "v1.2"})["subtitle"].startswith("tensorfold, release v1.1;")

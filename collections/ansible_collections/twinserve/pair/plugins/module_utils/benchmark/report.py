@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..pair_report import models
+from ..redact import MARK, redact
 from .plan import described
 
 SCHEMA = 1
@@ -230,10 +232,24 @@ def about(
         "parallel": int(config["promise"]["parallel"]),
         "effective": {name: effective.get(name) for name in _EFFECTIVE},
         "configuration": [[name, str(value)] for name, value in rows if value not in (None, "")],
-        "command": list(head.get("command") or ()),
-        "environment": dict(head.get("env") or {}),
+        "command": _command(head.get("command") or ()),
+        "environment": {
+            name: _value(f"{name}=", str(value)) for name, value in (head.get("env") or {}).items()
+        },
         "reference": release.get("reference"),
     }
+
+
+def _command(words: Sequence[str]) -> list[str]:
+    """A command line without secrets."""
+    pairs = zip(["", *words], words, strict=False)
+    return [redact(word) if word.startswith("-") else _value(f"{before} ", word) for before, word in pairs]
+
+
+def _value(name: str, value: str) -> str:
+    """The value without secrets: nothing of it is left behind a name that promises one."""
+    told = redact(name + json.dumps(value))
+    return MARK if told == f'{name}"{MARK}"' else redact(value)
 
 
 def _hardware(nodes: Sequence[Mapping[str, Any]], wanted: str | None) -> str:
