@@ -15,8 +15,8 @@ from typing import Any
 
 import fake_bench
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils.benchmark import others, sweep
-from ansible_collections.twinserve.pair.plugins.module_utils.benchmark.__main__ import KEY
+from ansible_collections.twinserve.pair.plugins.module_utils.benchmark import __main__ as program
+from ansible_collections.twinserve.pair.plugins.module_utils.benchmark import install, others, sweep
 from test_bench_plan import made
 from test_bench_report import ABOUT
 
@@ -193,7 +193,7 @@ def sweep_program(bench: Bench, url: str, *words: str) -> subprocess.Popen[str]:
     """The sweep as the job runs it, in a process of its own."""
     (bench.folder / "plan.json").write_text(json.dumps(bench.plan(url, [1, 4], while_busy=True)))
     module = "ansible_collections.twinserve.pair.plugins.module_utils.benchmark"
-    env = {**os.environ, "PYTHONPATH": str(COLLECTIONS), KEY: ""}
+    env = {**os.environ, "PYTHONPATH": str(COLLECTIONS), program.KEY: ""}
     argv = [sys.executable, "-m", module, "sweep", str(bench.folder), *words]
     return subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -225,3 +225,30 @@ def test_all_is_measured_again_on_request(bench: Bench) -> None:
             said, _ = done.communicate()
             assert done.returncode == 0, said
     assert bench.calls == ["1", "4", "1", "4"]
+
+
+def test_the_file_of_the_key_goes_at_the_start_and_at_the_end(bench: Bench, tmp_path: Path) -> None:
+    """systemd has read it by then; a run that attaches lays it down once more, and may be cut."""
+    secret = tmp_path / "secret.env"
+    secret.touch()
+    (bench.home / "wait-1").touch()
+    with fake_bench.api(dict(QUIET)) as url:
+        running = sweep_program(bench, url, f"--secret={secret}")
+        while bench.calls != ["1"]:
+            assert running.poll() is None
+            time.sleep(0.05)
+        assert not secret.exists()
+        secret.touch()
+        running.send_signal(signal.SIGTERM)
+        running.communicate()
+    assert running.returncode == 143
+    assert not secret.exists()
+
+
+def test_the_file_of_the_proxy_goes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "HOME", str(tmp_path))
+    secret = tmp_path / "secret.env"
+    secret.touch()
+    words = [f"--{name}=false" for name in ("version", "python", "pip", "constraints")]
+    assert program.main(["install", *words, f"--secret={secret}"]) == 1
+    assert not secret.exists()

@@ -29,6 +29,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     one = verbs.add_parser("sweep")
     one.add_argument("folder", type=Path, help="which has plan.json")
     one.add_argument("--again", action="store_true", help="measure also what is measured")
+    for one in verbs.choices.values():
+        one.add_argument("--secret", type=Path, help="file to remove: systemd has read it")
     return parser.parse_args(argv)
 
 
@@ -36,6 +38,8 @@ def main(argv: Sequence[str]) -> int:
     """Do it; systemd's SIGTERM ends AIPerf, too."""
     signal.signal(signal.SIGTERM, _end)
     given = vars(parse(argv))
+    secret = given.pop("secret")
+    _remove(secret)
     try:
         if given.pop("verb") == "install":
             print(install(Order(**given)))
@@ -47,7 +51,14 @@ def main(argv: Sequence[str]) -> int:
     except (InstallError, SweepError, Unquiet, OSError, ValueError) as error:
         print(error)
         return 1
+    finally:
+        _remove(secret)  # a run that attached has laid it down anew
     return 0
+
+
+def _remove(path: Path | None) -> None:
+    if path:
+        path.unlink(missing_ok=True)
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
