@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from ansible import constants
 from ansible_collections.twinserve.pair.plugins.lookup.pip import LookupModule
 from ansible_collections.twinserve.pair.plugins.modules import bench_host
 from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import load_product
 from module_run import run_module
 from plays import PAIRS, Ran, play
-from test_bench_plan import CONFIG, SETTINGS
+from test_bench_plan import CONFIG, ROLE, SETTINGS
 
 MORE = {"bench_host": None, "bench_dataset": None, "bench_python": "python3", "bench_wheels": None}
 MEASURE = {"name": "Measure", "ansible.builtin.include_role": {"name": "benchmark"}}
@@ -95,3 +96,9 @@ def test_pip_is_packed_so_that_another_python_runs_it(
     names = zipfile.ZipFile(path).namelist()
     assert {"pip/__main__.py", "pip/_internal/cli/main.py"} <= set(names)
     assert [name for name in names if "__pycache__" in name] == []
+
+
+def test_what_is_secret_lies_where_every_machine_has_a_folder() -> None:
+    """A third machine has no /run/twinserve yet."""
+    known = yaml.safe_load((ROLE / "vars/main.yml").read_text())
+    assert str(Path(known["__benchmark_secrets"]).parent) == "/run"
