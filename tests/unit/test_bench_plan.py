@@ -167,6 +167,26 @@ def test_aiperf_needs_one_of_three_pythons(python: str, ready: bool, says: str) 
     assert (said == "") is (says == "")
 
 
+@pytest.mark.parametrize(
+    ("gib", "host", "says"),
+    [
+        (6.0, "spark-a", ""),
+        (5.94, "spark-a", "spark-a has 5.9 GiB of memory left, and AIPerf may take 6"),
+        (5.94, "client", ""),
+    ],
+)
+def test_a_head_with_little_memory_left_does_not_measure_itself(gib: float, host: str, says: str) -> None:
+    said = bench.memory_fault({"available_gib": gib}, host, ["spark-a", "spark-b"])
+    assert says in said
+    assert (said == "") is (says == "")
+
+
+def test_the_jobs_of_the_benchmark_are_ended_before_a_rank_is() -> None:
+    """As much as the machine has to have left is what they may take."""
+    limits = yaml.safe_load((ROLE / "vars/main.yml").read_text())["__benchmark_limits"]
+    assert limits == ["OOMScoreAdjust=1000", f"MemoryMax={plan.MEMORY_GIB}G"]
+
+
 def called(dataset: dict[str, Any] | None = None, **settings: Any) -> list[str]:
     one = made(dataset, **settings)
     return aiperf.argv("/opt/aiperf", one, one["levels"][-1], Path("/runs/x/concurrency-0004"))
@@ -185,7 +205,7 @@ def test_aiperf_gets_counts_a_local_tokenizer_and_no_key() -> None:
         ),
         *("--extra-inputs", "max_tokens:512", "--extra-inputs", "temperature:0", "--concurrency", "4"),
         *("--request-count", "80", "--warmup-request-count", "4", "--warmup-concurrency", "4"),
-        *("--request-timeout-seconds", "3600"),
+        *("--request-timeout-seconds", "3600", "--workers-max", "4"),
         *("--no-gpu-telemetry", "--no-server-metrics", "--ui-type", "none"),
         *("--output-artifact-dir", "/runs/x/concurrency-0004/aiperf"),
     ]

@@ -72,6 +72,7 @@ def test_the_machine_tells_which_python_it_has(
 ) -> None:
     answer = run_module(bench_host, capsys, version="0.0.0", python=python, folder=str(tmp_path))
     assert (answer["python"] != "", answer["ready"], answer["kept"]) == (found, False, [])
+    assert answer["available_gib"] > 0
 
 
 def test_the_machine_tells_what_was_measured(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

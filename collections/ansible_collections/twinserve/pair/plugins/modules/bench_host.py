@@ -47,6 +47,10 @@ user:
   description: The login user, who runs AIPerf.
   type: str
   returned: always
+available_gib:
+  description: Memory that is left there, in GiB.
+  type: float
+  returned: always
 kept:
   description: Concurrencies that have been measured.
   type: list
@@ -61,6 +65,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.benchmark import install, sweep
 from ..module_utils.login_user import login_user
+from ..module_utils.meminfo import read_memory
 from ..module_utils.shell import CommandError, run
 
 ARGUMENTS: dict[str, Any] = {
@@ -83,6 +88,7 @@ def main() -> None:
         ready=install.is_ready(given["version"]),
         python=python,
         user=login_user().name,
+        available_gib=read_memory().available_gib,
         kept=sweep.finished(Path(given["folder"])),
     )
 

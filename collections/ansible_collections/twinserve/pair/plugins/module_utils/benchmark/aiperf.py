@@ -13,6 +13,8 @@ from .plan import SPEED_BENCH
 
 # A stream that takes longer than an hour is lost.
 TIMEOUT = 3600
+# One process each; by default three quarters of the cores.
+_WORKERS = 4
 EXPORT = "profile_export_aiperf.json"
 RECORDS = "profile_export.jsonl"
 # AIPerf loads a tokenizer in any case, and from the hub by default. Ours knows no word: prompts are given as
@@ -58,7 +60,7 @@ def argv(
     if level["warmup"]:
         words += [f"--{counts[1]}", str(level["warmup"]), "--warmup-concurrency", str(level["concurrency"])]
     words += ["--config", str(folder / "key.json")] if keyed else []
-    words += ["--request-timeout-seconds", str(TIMEOUT)]
+    words += ["--request-timeout-seconds", str(TIMEOUT), "--workers-max", str(_WORKERS)]
     words += ["--no-gpu-telemetry", "--no-server-metrics", "--ui-type", "none"]
     return [*words, "--output-artifact-dir", str(folder / "aiperf")]
 
