@@ -36,8 +36,9 @@ class Bench:
         own = {"url": url, "user": fake_bench.me(), "program": str(self.program), "about": ABOUT}
         return {**made(bench_concurrency=counts), **own, **changes}
 
-    def run(self, url: str, counts: list[int], key: str = "", **changes: Any) -> str:
-        return sweep.Sweep(self.plan(url, counts, **changes), self.folder, key, span=0.05, pause=0.02).run()
+    def run(self, url: str, counts: list[int], key: str = "", again: bool = False, **changes: Any) -> str:
+        plan = self.plan(url, counts, **changes)
+        return sweep.Sweep(plan, self.folder, key, again, span=0.05, pause=0.02).run()
 
     @property
     def calls(self) -> list[str]:
@@ -225,6 +226,17 @@ def test_all_is_measured_again_on_request(bench: Bench) -> None:
             said, _ = done.communicate()
             assert done.returncode == 0, said
     assert bench.calls == ["1", "4", "1", "4"]
+
+
+def test_what_is_measured_again_is_kept_until_its_turn_has_come(bench: Bench) -> None:
+    with fake_bench.api({**QUIET, "requests_running": 3}) as url:
+        bench.run(url, [1, 4], while_busy=True)
+        before = [(path, path.stat().st_mtime_ns) for path in bench.folder.glob("*/result.json")]
+        with pytest.raises(others.Unquiet):
+            bench.run(url, [1, 4], again=True)
+    assert bench.calls == ["1", "4"]
+    assert [(path, path.stat().st_mtime_ns) for path in bench.folder.glob("*/result.json")] == before
+    assert len(before) == 2
 
 
 def test_the_file_of_the_key_goes_at_the_start_and_at_the_end(bench: Bench, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from types import FrameType
 
 from .install import InstallError, Order, install
 from .others import Unquiet
-from .sweep import Sweep, SweepError, forget
+from .sweep import Sweep, SweepError
 
 KEY = "TWINSERVE_BENCH_KEY"
 
@@ -45,9 +45,7 @@ def main(argv: Sequence[str]) -> int:
             print(install(Order(**given)))
         else:
             plan = json.loads((given["folder"] / "plan.json").read_text(encoding="utf-8"))
-            if given["again"]:
-                forget(given["folder"])
-            print(Sweep(plan, given["folder"], os.environ.get(KEY, "")).run())
+            print(Sweep(plan, given["folder"], os.environ.get(KEY, ""), given["again"]).run())
     except (InstallError, SweepError, Unquiet, OSError, ValueError) as error:
         print(error)
         return 1

@@ -31,7 +31,8 @@ class SweepError(RuntimeError):
 
 @dataclass
 class Sweep:
-    """A plan, and the folder in which its measurements are kept. `key` is what the API asks for.
+    """A plan, and the folder in which its measurements are kept. `key` is what the API asks for, `again`
+    measures also what is measured.
 
     For `span` seconds it is watched whether others are there; `pause` lies between two looks at AIPerf.
     """
@@ -39,6 +40,7 @@ class Sweep:
     plan: Mapping[str, Any]
     folder: Path
     key: str = ""
+    again: bool = False
     span: float = others.SPAN
     pause: float = 2.0
     api: Api = field(init=False)
@@ -51,7 +53,7 @@ class Sweep:
         """Measure what is not measured yet. Raises SweepError, others.Unquiet."""
         failed: list[str] = []
         for level in self.plan["levels"]:
-            if result := kept(self.folder, level):
+            if not self.again and (result := kept(self.folder, level)):
                 say(f"concurrency {level['concurrency']}: kept, {told(result)}")
                 continue
             result = self._measure(level)
@@ -168,12 +170,6 @@ def finished(folder: Path) -> list[int]:
     """The concurrencies that have been measured there, rising."""
     found = (read(path) for path in folder.glob("concurrency-*"))
     return sorted(int(one["concurrency"]) for one in found if one and "fault" not in one)
-
-
-def forget(folder: Path) -> None:
-    """Take away what was measured."""
-    for path in folder.glob("concurrency-*"):
-        shutil.rmtree(path)
 
 
 def told(result: Mapping[str, Any]) -> str:
