@@ -96,6 +96,12 @@ def test_a_synthetic_set_is_named_so() -> None:
     assert "SPEED-Bench coding, 80 conversations" in "\n".join(plan.words(made(DATASET), [], False))
 
 
+def test_a_part_of_speed_bench_is_named_so() -> None:
+    said = "\n".join(plan.words(made(DATASET, bench_requests=12), [], False))
+    assert "12 of its 80 conversations" in said
+    assert "not comparable" in said
+
+
 def test_what_is_kept_is_told_before() -> None:
     assert "not again: concurrency 1, 4" in plan.words(made(), [1, 4, 16], False)[-1]
     assert "again" not in "\n".join(plan.words(made(), [1, 4], True))

@@ -177,6 +177,13 @@ def test_no_secret_of_the_engine_is_told(
     assert found["environment"] == (env if told_env is None else told_env)
 
 
+def test_a_part_of_speed_bench_is_in_the_subtitle_too() -> None:
+    given = {**SETTINGS, "bench_requests": 12}
+    plan = bench.make([NODE, NODE], given, RELEASE, NAMES, DATASET, "0.13.0")
+    assert "SPEED-Bench coding (12 of 80), AIPerf" in plan["about"]["subtitle"]
+    assert "12 of its 80 conversations" in report.document(plan, LEVELS)["remarks"][0]
+
+
 def test_the_engines_version_is_told_of_the_deployed_release_only() -> None:
     """The settings may name another one since."""
     assert told({**RELEASE, "release": "v1.2"})["subtitle"].startswith("tensorfold, release v1.1;")

@@ -9,7 +9,8 @@ from typing import Any
 
 from ..pair_report import models
 from ..redact import MARK, redact
-from .plan import described
+from .plan import described, is_part
+from .speed_bench import ROWS
 
 SCHEMA = 1
 _HEADINGS = (
@@ -77,7 +78,7 @@ def peak_words(report: Mapping[str, Any]) -> str:
 
 def _remarks(plan: Mapping[str, Any], levels: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     """What somebody has to know who compares these numbers."""
-    yield f"Prompts: {described(plan['dataset'])}."
+    yield f"Prompts: {described(plan)}."
     load = plan["load"]
     yield f"Asked from {plan['host']}; temperature {load['temperature']}; tokens as the engine counts them."
     yield f"A reply has at most {load['max_tokens']} tokens, reasoning among them."
@@ -224,6 +225,8 @@ def about(
         ("AIPerf", plan["aiperf"]),
     ]
     prompts = plan["dataset"]["name"]
+    if is_part(plan):
+        prompts += f" ({plan['load']['requests']} of {ROWS})"
     return {
         "title": f"{config['served_name']} on {hardware}",
         "subtitle": f"{config['engine']}{version}, release {config['release']}; {prompts}, "
