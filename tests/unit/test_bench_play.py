@@ -77,8 +77,9 @@ def test_the_machine_tells_which_python_it_has(
 
 def test_the_machine_tells_what_was_measured(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     results = {
-        "0004": {"concurrency": 4},
-        "0001": {"concurrency": 1},
+        "0004": {"concurrency": 4, "others": 0},
+        "0001": {"concurrency": 1, "others": 0},
+        "0002": {"concurrency": 2, "others": 5},
         "0008": {"concurrency": 8, "fault": "x"},
     }
     for name, result in results.items():
@@ -87,6 +88,8 @@ def test_the_machine_tells_what_was_measured(capsys: pytest.CaptureFixture[str],
     (tmp_path / "concurrency-0016").mkdir()  # under way
     answer = run_module(bench_host, capsys, version="0.0.0", folder=str(tmp_path))
     assert answer["kept"] == [1, 4]
+    answer = run_module(bench_host, capsys, version="0.0.0", folder=str(tmp_path), while_busy=True)
+    assert answer["kept"] == [1, 2, 4]
 
 
 def test_pip_is_packed_so_that_another_python_runs_it(

@@ -88,6 +88,7 @@ def test_the_peak_is_named(levels: list[dict[str, Any]], says: str) -> None:
         ({"concurrency": 32}, "decodes 16 requests at once: of 32 some waited"),
         ({"cached_percent": 42.4}, "still knew from before: 42% at 1"),
         ({"others": 5}, "5 requests of others ran during concurrency 1"),
+        ({"others": None}, "Whether requests of others ran during concurrency 1 is not known"),
         ({"busy": True}, "Requests of others were allowed to run meanwhile at concurrency 1"),
         ({"began": "2026-11-29T10:00:00"}, "Measured on different days"),
         ({"effective": {**ABOUT["effective"], "rails": 1}}, "restarted between: rails 1 at 1, rails 2 at 8."),

@@ -158,6 +158,22 @@ def test_strangers_are_in_the_report(bench: Bench) -> None:
     assert "requests of others ran during concurrency 1" in " ".join(bench.report["remarks"])
 
 
+@pytest.mark.parametrize("spoilt", [{"busy": True}, {"others": 3}, {"others": None}])
+def test_a_measurement_that_others_spoilt_is_open_unless_they_may_run(
+    bench: Bench, spoilt: dict[str, Any]
+) -> None:
+    with fake_bench.api(dict(QUIET)) as url:
+        bench.run(url, [1])
+        (path,) = bench.folder.glob("*/result.json")
+        path.write_text(json.dumps(json.loads(path.read_text()) | spoilt))
+        bench.run(url, [1], while_busy=True)
+        assert bench.calls == ["1"]
+        assert (sweep.finished(bench.folder, True), sweep.finished(bench.folder)) == ([1], [])
+        bench.run(url, [1])
+        assert bench.calls == ["1", "1"]
+        assert sweep.finished(bench.folder) == [1]
+
+
 def test_an_api_that_is_not_there_is_told(bench: Bench) -> None:
     with pytest.raises(sweep.SweepError, match="http://127.0.0.1:9 does not answer"):
         bench.run("http://127.0.0.1:9", [1])
@@ -211,7 +227,7 @@ def test_a_sweep_that_is_ended_takes_aiperf_along_and_goes_on_the_next_time(benc
         assert running.returncode == 143
         assert said.splitlines()[-1].startswith("ended from outside: what is finished is kept")
         wait_for_none(str(bench.home))
-        assert sweep.finished(bench.folder) == [1]
+        assert sweep.finished(bench.folder, while_busy=True) == [1]
         (bench.home / "wait-4").unlink()
         again = sweep_program(bench, url)
         said, _ = again.communicate()

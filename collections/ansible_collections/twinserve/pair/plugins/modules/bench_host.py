@@ -22,6 +22,10 @@ options:
     description: Where the sweep keeps what it has measured.
     type: path
     required: true
+  while_busy:
+    description: Whether measurements count during which requests of others ran, or may have run.
+    type: bool
+    default: false
 attributes:
   check_mode: {support: full, description: Only reads.}
   diff_mode: {support: none, description: Changes nothing.}
@@ -72,6 +76,7 @@ ARGUMENTS: dict[str, Any] = {
     "version": {"type": "str", "required": True},
     "python": {"type": "str", "default": "python3"},
     "folder": {"type": "path", "required": True},
+    "while_busy": {"type": "bool", "default": False},
 }
 
 
@@ -89,7 +94,7 @@ def main() -> None:
         python=python,
         user=login_user().name,
         available_gib=read_memory().available_gib,
-        kept=sweep.finished(Path(given["folder"])),
+        kept=sweep.finished(Path(given["folder"]), given["while_busy"]),
     )
 
 

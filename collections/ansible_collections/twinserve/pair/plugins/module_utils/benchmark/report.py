@@ -93,6 +93,8 @@ def _remarks(plan: Mapping[str, Any], levels: Sequence[Mapping[str, Any]]) -> It
     for one in levels:
         if one.get("others"):
             yield f"{one['others']} requests of others ran during concurrency {one['concurrency']}."
+        elif one.get("others") is None and not one.get("busy"):
+            yield f"Whether requests of others ran during concurrency {one['concurrency']} is not known."
     if len({str(one.get("began"))[:10] for one in levels}) > 1:
         yield "Measured on different days, since what an earlier run has finished is kept."
     for name, words in _EFFECTIVE.items():

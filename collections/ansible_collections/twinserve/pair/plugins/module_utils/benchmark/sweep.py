@@ -53,7 +53,7 @@ class Sweep:
         """Measure what is not measured yet. Raises SweepError, others.Unquiet."""
         failed: list[str] = []
         for level in self.plan["levels"]:
-            if not self.again and (result := kept(self.folder, level)):
+            if not self.again and (result := kept(self.folder, level, self.plan["while_busy"])):
                 say(f"concurrency {level['concurrency']}: kept, {told(result)}")
                 continue
             result = self._measure(level)
@@ -160,16 +160,22 @@ def read(folder: Path) -> dict[str, Any] | None:
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
-def kept(folder: Path, level: Mapping[str, int]) -> dict[str, Any] | None:
+def kept(folder: Path, level: Mapping[str, int], while_busy: bool) -> dict[str, Any] | None:
     """What was measured before, and need not be again."""
     result = read(place(folder, level["concurrency"]))
-    return None if result is None or "fault" in result else result
+    return result if result and _counts(result, while_busy) else None
 
 
-def finished(folder: Path) -> list[int]:
+def finished(folder: Path, while_busy: bool = False) -> list[int]:
     """The concurrencies that have been measured there, rising."""
     found = (read(path) for path in folder.glob("concurrency-*"))
-    return sorted(int(one["concurrency"]) for one in found if one and "fault" not in one)
+    return sorted(int(one["concurrency"]) for one in found if one and _counts(one, while_busy))
+
+
+def _counts(result: Mapping[str, Any], while_busy: bool) -> bool:
+    """Whether it is a measurement: requests of others spoil it, unless they may run."""
+    spoilt = result.get("busy") or result.get("others") != 0
+    return "fault" not in result and (while_busy or not spoilt)
 
 
 def told(result: Mapping[str, Any]) -> str:
