@@ -126,6 +126,7 @@ def fault(
         ({"host": "spark-b"}, "loopback only"),
         ({"host": "nobody"}, "bench_host is 'nobody': it takes a host of the inventory, or localhost"),
         ({"pair_config": None}, "nothing is deployed"),
+        ({"pair_config": None, "url": "http://127.0.0.1:9999"}, "nothing is deployed"),
         ({"state": {"state": "loading"}}, "does not serve (loading)"),
         ({"state": None}, "does not serve (stopped)"),
         ({"state": {"state": "serving", "digest": "sha256:older"}}, "run serve.yml -e restart=true"),
@@ -254,6 +255,7 @@ def test_a_configuration_names_the_keys_variable_and_says_the_same_as_the_comman
     assert "--config" not in aiperf.argv("/opt/aiperf", one, level, tmp_path)
     aiperf.lay_down(one, level, tmp_path)
     written = json.loads((tmp_path / "key.json").read_text())["benchmark"]
+    assert [one["path"] for one in written["datasets"]] == [words[words.index("--input-file") + 1]]
     assert written["endpoint"]["api_key"] == "${OPENAI_API_KEY}"
     assert [
         (one["name"], kind, one[kind])

@@ -92,6 +92,16 @@ def test_the_machine_tells_what_was_measured(capsys: pytest.CaptureFixture[str],
     assert answer["kept"] == [1, 2, 4]
 
 
+def test_pip_is_never_there_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pairs' forks pack it at the same time, into the same folder."""
+    monkeypatch.setattr(constants, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    (path,) = LookupModule().run([])
+    before = Path(path).stat().st_ino
+    LookupModule().run([])
+    assert Path(path).stat().st_ino != before, "it was written in place"
+    assert list(tmp_path.iterdir()) == [Path(path)]
+
+
 def test_pip_is_packed_so_that_another_python_runs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -194,6 +194,7 @@ def test_the_key_is_in_no_file_and_no_command_line(bench: Bench) -> None:
     with fake_bench.api(dict(QUIET)) as url:
         bench.run(url, [1], key="sesame")
     assert bench.calls == ["1 sesame"]  # what the program found in its environment
+    assert "sesame" not in (bench.home / "command-lines").read_text()
     files = [path for path in bench.folder.rglob("*") if path.is_file()]
     assert [path for path in files if b"sesame" in path.read_bytes()] == []
 

@@ -39,10 +39,10 @@ def address(config: Mapping[str, Any] | None, here: bool, given: str | None, man
 
     `management` is the head's address for others. Raises NotPossible.
     """
-    if given:
-        return given.rstrip("/").removesuffix("/v1")
     if not config:
         raise NotPossible("nothing is deployed on this head yet: run site.yml")
+    if given:
+        return given.rstrip("/").removesuffix("/v1")
     api = config["api"]
     if here:
         return f"http://{netloc(api['host'], api['port'])}"
