@@ -236,6 +236,17 @@ def test_a_sweep_that_is_ended_takes_aiperf_along_and_goes_on_the_next_time(benc
     assert bench.calls == ["1", "4", "4"]
 
 
+def test_aiperf_is_ended_when_no_reply_comes_any_more_and_the_others_are_measured(bench: Bench) -> None:
+    (bench.home / "wait-1").touch()
+    with fake_bench.api(dict(QUIET)) as url:
+        plan = bench.plan(url, [1, 4])
+        one = sweep.Sweep(plan, bench.folder, span=0.05, pause=0.02, patience=3.0)
+        with pytest.raises(sweep.SweepError, match="concurrency 1: no reply came for 3 s"):
+            one.run()
+    wait_for_none(str(bench.home))
+    assert sweep.finished(bench.folder) == [4]
+
+
 def test_all_is_measured_again_on_request(bench: Bench) -> None:
     with fake_bench.api(dict(QUIET)) as url:
         for words in ((), ("--again",)):

@@ -34,7 +34,8 @@ class Sweep:
     """A plan, and the folder in which its measurements are kept. `key` is what the API asks for, `again`
     measures also what is measured.
 
-    For `span` seconds it is watched whether others are there; `pause` lies between two looks at AIPerf.
+    For `span` seconds it is watched whether others are there; `pause` lies between two looks at AIPerf,
+    which is ended after `patience` seconds without a reply.
     """
 
     plan: Mapping[str, Any]
@@ -43,6 +44,7 @@ class Sweep:
     again: bool = False
     span: float = others.SPAN
     pause: float = 2.0
+    patience: float = aiperf.TIMEOUT + 600.0
     api: Api = field(init=False)
 
     def __post_init__(self) -> None:
@@ -108,10 +110,9 @@ class Sweep:
         aiperf.lay_down(self.plan, level, folder)
         shutil.chown(folder, self.plan["user"])
         began = time.monotonic()
-        code = self._run(level, folder)
         result: dict[str, Any] = {"concurrency": level["concurrency"]}
         try:
-            result |= _result(folder / "aiperf", code)
+            result |= _result(folder / "aiperf", self._run(level, folder))
             ours = export.count(_export(folder / "aiperf")) + _warmed(folder / "aiperf")
             after, seconds = self._look(), time.monotonic() - began
             result["others"] = others.strangers(before, after, ours, seconds, interval)
@@ -123,10 +124,11 @@ class Sweep:
         return others.look(self.api, self.plan["health_metrics"])
 
     def _run(self, level: Mapping[str, int], folder: Path) -> int:
-        """AIPerf's exit code; while it runs, how far it is."""
+        """AIPerf's exit code; while it runs, how far it is. Raises NotMeasured when it stands still."""
         words = aiperf.argv(self.plan["program"], self.plan, level, folder, keyed=bool(self.key))
         env = aiperf.environment(folder, self.key)
         said, began = 0.0, time.monotonic()
+        written, moved = 0, began
         with (folder / "aiperf.log").open("w", encoding="utf-8") as log:
             child = subprocess.Popen(
                 words, cwd=folder, env=env, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
@@ -135,6 +137,10 @@ class Sweep:
             try:
                 while not _ended(child, self.pause):
                     now = time.monotonic()
+                    if (size := _written(folder / "aiperf")) != written:
+                        written, moved = size, now
+                    if now - moved > self.patience:
+                        raise export.NotMeasured(f"no reply came for {self.patience:.0f} s")
                     if now - said >= _SAID_EVERY:
                         said = now
                         say(self._progress(level, folder, now - began))
@@ -207,6 +213,11 @@ def _result(folder: Path, code: int) -> dict[str, Any]:
     if code:
         raise export.NotMeasured(f"AIPerf ended with {code}: {folder.with_name('aiperf.log')} says why")
     return result
+
+
+def _written(folder: Path) -> int:
+    """Bytes of what AIPerf notes of each reply, in whatever phase: within seconds, also of a failed one."""
+    return sum(path.stat().st_size for path in folder.rglob(aiperf.RECORDS))
 
 
 def _warmed(folder: Path) -> int:
