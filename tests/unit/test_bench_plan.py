@@ -272,6 +272,20 @@ def test_aiperf_finds_enough_prompts_for_warm_up_and_measurement(tmp_path: Path)
     assert json.loads((tmp_path / "tokenizer/tokenizer.json").read_text())["model"]["type"] == "WordLevel"
 
 
+def test_aiperf_is_there_only_with_its_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that was upgraded has another one, and the link in the environment leads nowhere."""
+    monkeypatch.setattr(install, "HOME", str(tmp_path))
+    place = tmp_path / "aiperf-0.13.0"
+    (place / "bin").mkdir(parents=True)
+    (place / "ready.json").write_text("{}\n")
+    (place / "bin/aiperf").touch()
+    (place / "bin/python").symlink_to("/usr/bin/python0.0")
+    assert not install.is_ready("0.13.0")
+    (place / "bin/python").unlink()
+    (place / "bin/python").touch()
+    assert install.is_ready("0.13.0")
+
+
 @pytest.mark.parametrize(
     ("wheels", "words"),
     [

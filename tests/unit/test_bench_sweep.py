@@ -181,6 +181,7 @@ def test_an_api_that_is_not_there_is_told(bench: Bench) -> None:
 
 def test_numbers_outlive_a_picture_that_cannot_be_drawn(bench: Bench) -> None:
     (bench.home / "no-plots").touch()
+    (bench.folder / "report.png").touch()
     with (
         fake_bench.api(dict(QUIET)) as url,
         pytest.raises(sweep.SweepError, match="plots cannot be drawn: no mod"),
@@ -188,6 +189,7 @@ def test_numbers_outlive_a_picture_that_cannot_be_drawn(bench: Bench) -> None:
         bench.run(url, [1, 4])
     assert sweep.finished(bench.folder) == [1, 4]
     assert len(bench.report["levels"]) == 2
+    assert list(bench.folder.glob("report.png")) == [], "that of other numbers"
 
 
 def test_the_key_is_in_no_file_and_no_command_line(bench: Bench) -> None:

@@ -80,6 +80,8 @@ class Sweep:
         document = self.document()
         (self.folder / "report.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
         (self.folder / "report.md").write_text(report.markdown(document), encoding="utf-8")
+        for kind in ("png", "svg"):
+            (self.folder / f"report.{kind}").unlink(missing_ok=True)  # it is of other numbers
         if not document["levels"]:
             return
         python = Path(self.plan["program"]).with_name("python")
