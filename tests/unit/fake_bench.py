@@ -22,6 +22,7 @@ for word; do
   [ "$before" = --concurrency ] && count=$word
   before=$word
 done
+echo "$*" >>"$home/command-lines"
 echo "$count $OPENAI_API_KEY" >>"$home/calls"
 [ -e "$home/silent-$count" ] && exit 1
 mkdir -p "$out/phases/warmup"

@@ -96,6 +96,12 @@ def test_a_synthetic_set_is_named_so() -> None:
     assert "SPEED-Bench coding, 80 conversations" in "\n".join(plan.words(made(DATASET), [], False))
 
 
+def test_a_part_of_speed_bench_is_named_so() -> None:
+    said = "\n".join(plan.words(made(DATASET, bench_requests=12), [], False))
+    assert "12 of its 80 conversations" in said
+    assert "not comparable" in said
+
+
 def test_what_is_kept_is_told_before() -> None:
     assert "not again: concurrency 1, 4" in plan.words(made(), [1, 4, 16], False)[-1]
     assert "again" not in "\n".join(plan.words(made(), [1, 4], True))
@@ -120,8 +126,11 @@ def fault(
         ({"host": "spark-b"}, "loopback only"),
         ({"host": "nobody"}, "bench_host is 'nobody': it takes a host of the inventory, or localhost"),
         ({"pair_config": None}, "nothing is deployed"),
+        ({"pair_config": None, "url": "http://127.0.0.1:9999"}, "nothing is deployed"),
         ({"state": {"state": "loading"}}, "does not serve (loading)"),
         ({"state": None}, "does not serve (stopped)"),
+        ({"state": {"state": "serving", "digest": "sha256:older"}}, "run serve.yml -e restart=true"),
+        ({"state": {"state": "serving", "digest": "sha256:one"}}, ""),
     ],
 )
 def test_what_cannot_be_measured_is_refused_with_the_way_out(given: dict[str, Any], says: str) -> None:
@@ -165,6 +174,26 @@ def test_aiperf_needs_one_of_three_pythons(python: str, ready: bool, says: str) 
     assert (said == "") is (says == "")
 
 
+@pytest.mark.parametrize(
+    ("gib", "host", "says"),
+    [
+        (6.0, "spark-a", ""),
+        (5.94, "spark-a", "spark-a has 5.9 GiB of memory left, and AIPerf may take 6"),
+        (5.94, "client", ""),
+    ],
+)
+def test_a_head_with_little_memory_left_does_not_measure_itself(gib: float, host: str, says: str) -> None:
+    said = bench.memory_fault({"available_gib": gib}, host, ["spark-a", "spark-b"])
+    assert says in said
+    assert (said == "") is (says == "")
+
+
+def test_the_jobs_of_the_benchmark_are_ended_before_a_rank_is() -> None:
+    """As much as the machine has to have left is what they may take."""
+    limits = yaml.safe_load((ROLE / "vars/main.yml").read_text())["__benchmark_limits"]
+    assert limits == ["OOMScoreAdjust=1000", f"MemoryMax={plan.MEMORY_GIB}G"]
+
+
 def called(dataset: dict[str, Any] | None = None, **settings: Any) -> list[str]:
     one = made(dataset, **settings)
     return aiperf.argv("/opt/aiperf", one, one["levels"][-1], Path("/runs/x/concurrency-0004"))
@@ -183,7 +212,7 @@ def test_aiperf_gets_counts_a_local_tokenizer_and_no_key() -> None:
         ),
         *("--extra-inputs", "max_tokens:512", "--extra-inputs", "temperature:0", "--concurrency", "4"),
         *("--request-count", "80", "--warmup-request-count", "4", "--warmup-concurrency", "4"),
-        *("--request-timeout-seconds", "3600"),
+        *("--request-timeout-seconds", "3600", "--workers-max", "4"),
         *("--no-gpu-telemetry", "--no-server-metrics", "--ui-type", "none"),
         *("--output-artifact-dir", "/runs/x/concurrency-0004/aiperf"),
     ]
@@ -226,6 +255,7 @@ def test_a_configuration_names_the_keys_variable_and_says_the_same_as_the_comman
     assert "--config" not in aiperf.argv("/opt/aiperf", one, level, tmp_path)
     aiperf.lay_down(one, level, tmp_path)
     written = json.loads((tmp_path / "key.json").read_text())["benchmark"]
+    assert [one["path"] for one in written["datasets"]] == [words[words.index("--input-file") + 1]]
     assert written["endpoint"]["api_key"] == "${OPENAI_API_KEY}"
     assert [
         (one["name"], kind, one[kind])
@@ -240,6 +270,20 @@ def test_aiperf_finds_enough_prompts_for_warm_up_and_measurement(tmp_path: Path)
     aiperf.lay_down(one, one["levels"][-1], tmp_path)
     assert len((tmp_path / "prompts.jsonl").read_text().splitlines()) == 9
     assert json.loads((tmp_path / "tokenizer/tokenizer.json").read_text())["model"]["type"] == "WordLevel"
+
+
+def test_aiperf_is_there_only_with_its_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that was upgraded has another one, and the link in the environment leads nowhere."""
+    monkeypatch.setattr(install, "HOME", str(tmp_path))
+    place = tmp_path / "aiperf-0.13.0"
+    (place / "bin").mkdir(parents=True)
+    (place / "ready.json").write_text("{}\n")
+    (place / "bin/aiperf").touch()
+    (place / "bin/python").symlink_to("/usr/bin/python0.0")
+    assert not install.is_ready("0.13.0")
+    (place / "bin/python").unlink()
+    (place / "bin/python").touch()
+    assert install.is_ready("0.13.0")
 
 
 @pytest.mark.parametrize(

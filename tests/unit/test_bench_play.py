@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from ansible import constants
 from ansible_collections.twinserve.pair.plugins.lookup.pip import LookupModule
 from ansible_collections.twinserve.pair.plugins.modules import bench_host
 from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import load_product
 from module_run import run_module
 from plays import PAIRS, Ran, play
-from test_bench_plan import CONFIG, SETTINGS
+from test_bench_plan import CONFIG, ROLE, SETTINGS
 
 MORE = {"bench_host": None, "bench_dataset": None, "bench_python": "python3", "bench_wheels": None}
 MEASURE = {"name": "Measure", "ansible.builtin.include_role": {"name": "benchmark"}}
@@ -71,12 +72,14 @@ def test_the_machine_tells_which_python_it_has(
 ) -> None:
     answer = run_module(bench_host, capsys, version="0.0.0", python=python, folder=str(tmp_path))
     assert (answer["python"] != "", answer["ready"], answer["kept"]) == (found, False, [])
+    assert answer["available_gib"] > 0
 
 
 def test_the_machine_tells_what_was_measured(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     results = {
-        "0004": {"concurrency": 4},
-        "0001": {"concurrency": 1},
+        "0004": {"concurrency": 4, "others": 0},
+        "0001": {"concurrency": 1, "others": 0},
+        "0002": {"concurrency": 2, "others": 5},
         "0008": {"concurrency": 8, "fault": "x"},
     }
     for name, result in results.items():
@@ -85,6 +88,18 @@ def test_the_machine_tells_what_was_measured(capsys: pytest.CaptureFixture[str],
     (tmp_path / "concurrency-0016").mkdir()  # under way
     answer = run_module(bench_host, capsys, version="0.0.0", folder=str(tmp_path))
     assert answer["kept"] == [1, 4]
+    answer = run_module(bench_host, capsys, version="0.0.0", folder=str(tmp_path), while_busy=True)
+    assert answer["kept"] == [1, 2, 4]
+
+
+def test_pip_is_never_there_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pairs' forks pack it at the same time, into the same folder."""
+    monkeypatch.setattr(constants, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    (path,) = LookupModule().run([])
+    before = Path(path).stat().st_ino
+    LookupModule().run([])
+    assert Path(path).stat().st_ino != before, "it was written in place"
+    assert list(tmp_path.iterdir()) == [Path(path)]
 
 
 def test_pip_is_packed_so_that_another_python_runs_it(
@@ -95,3 +110,9 @@ def test_pip_is_packed_so_that_another_python_runs_it(
     names = zipfile.ZipFile(path).namelist()
     assert {"pip/__main__.py", "pip/_internal/cli/main.py"} <= set(names)
     assert [name for name in names if "__pycache__" in name] == []
+
+
+def test_what_is_secret_lies_where_every_machine_has_a_folder() -> None:
+    """A third machine has no /run/twinserve yet."""
+    known = yaml.safe_load((ROLE / "vars/main.yml").read_text())
+    assert str(Path(known["__benchmark_secrets"]).parent) == "/run"

@@ -18,6 +18,7 @@ ABOUT: dict[str, Any] = {
     "subtitle": "vllm 0.30.0, release glm; SPEED-Bench coding, AIPerf 0.13.0",
     "note": "",
     "parallel": 16,
+    "effective": {"rails": 2, "window": 1048576, "pool_tokens": None},
     "configuration": [["pair", "pair1"], ["engine", "vllm 0.30.0"]],
     "command": ["vllm", "serve", '{"a":1}'],
     "environment": {"HF_HUB_OFFLINE": "1"},
@@ -43,6 +44,7 @@ def level(concurrency: int, throughput: float, **changes: Any) -> dict[str, Any]
         "began": "2026-11-30T10:00:00",
         "others": 0,
         "busy": False,
+        "effective": ABOUT["effective"],
         **changes,
     }
 
@@ -86,8 +88,11 @@ def test_the_peak_is_named(levels: list[dict[str, Any]], says: str) -> None:
         ({"concurrency": 32}, "decodes 16 requests at once: of 32 some waited"),
         ({"cached_percent": 42.4}, "still knew from before: 42% at 1"),
         ({"others": 5}, "5 requests of others ran during concurrency 1"),
+        ({"others": None}, "Whether requests of others ran during concurrency 1 is not known"),
         ({"busy": True}, "Requests of others were allowed to run meanwhile at concurrency 1"),
         ({"began": "2026-11-29T10:00:00"}, "Measured on different days"),
+        ({"effective": {**ABOUT["effective"], "rails": 1}}, "restarted between: rails 1 at 1, rails 2 at 8."),
+        ({"effective": {**ABOUT["effective"], "window": 8192}}, "window 8192 at 1, window 1048576 at 8."),
     ],
 )
 def test_what_makes_numbers_differ_is_said(changes: dict[str, Any], says: str) -> None:
@@ -145,7 +150,39 @@ def test_the_report_tells_of_what_is_deployed() -> None:
     assert rows["models"] == "org/glm@aaaaaaaa"
     assert (rows["window"], rows["rails"], rows["driver"]) == ("1048576", "2", "580.95")
     assert "pool tokens" not in rows
+    assert found["effective"] == {"window": 1048576, "pool_tokens": None, "rails": 2}
     assert (found["command"][0], found["environment"]) == ("serve", {"A": "1"})
+
+
+@pytest.mark.parametrize(
+    ("command", "env", "told_command", "told_env"),
+    [
+        (["serve", "--api-key", "two words"], {}, ["serve", "--api-key", "[removed]"], {}),
+        (["serve", "--api-key=sesame"], {}, ["serve", "--api-key=[removed]"], {}),
+        (["serve", "--port", "8888"], {"A_TOKEN": "two words"}, None, {"A_TOKEN": "[removed]"}),
+        (["--max-tokens", "8000", "--use-api-key", "--x"], {"NCCL_IB_HCA": "=mlx5_0"}, None, None),
+        (
+            [],
+            {"HTTPS_PROXY": "http://me:sesame@proxy:3128"},
+            None,
+            {"HTTPS_PROXY": "http://me:[removed]@proxy:3128"},
+        ),
+    ],
+)
+def test_no_secret_of_the_engine_is_told(
+    command: list[str], env: dict[str, str], told_command: list[str] | None, told_env: dict[str, str] | None
+) -> None:
+    """None: as it is."""
+    found = told(node={**NODE, "rank_plan": {**NODE["rank_plan"], "command": command, "env": env}})
+    assert found["command"] == (command if told_command is None else told_command)
+    assert found["environment"] == (env if told_env is None else told_env)
+
+
+def test_a_part_of_speed_bench_is_in_the_subtitle_too() -> None:
+    given = {**SETTINGS, "bench_requests": 12}
+    plan = bench.make([NODE, NODE], given, RELEASE, NAMES, DATASET, "0.13.0")
+    assert "SPEED-Bench coding (12 of 80), AIPerf" in plan["about"]["subtitle"]
+    assert "12 of its 80 conversations" in report.document(plan, LEVELS)["remarks"][0]
 
 
 def test_the_engines_version_is_told_of_the_deployed_release_only() -> None:

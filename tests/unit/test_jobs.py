@@ -116,6 +116,15 @@ def test_what_is_secret_is_read_from_a_file_and_not_seen_in_the_unit(
     assert [("EnvironmentFile" in call) for call in starts] == [True, False]
 
 
+def test_a_unit_gets_the_properties_that_its_job_asks_for(
+    programs: Programs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limits = ["OOMScoreAdjust=1000", "MemoryMax=6G"]
+    run_module(job, capsys, name="pull image", argv=["true"], properties=limits, wait=0)
+    call = next(call for call in programs.calls if call.startswith("systemd-run"))
+    assert call.endswith("--property=OOMScoreAdjust=1000 --property=MemoryMax=6G -- true")
+
+
 def test_the_numbers_of_the_jobs_own_program_are_reported(
     programs: Programs, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -115,6 +115,20 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"bench_api_key": TOKEN},
         "bench_api_key is for bench_url, which is unset: the engine itself asks for no key",
     ),
+    (
+        {"bench_dataset": "/srv/qualitative.jsonl", "bench_requests": 81},
+        "bench_requests 81 is more than the 80 conversations of bench_dataset",
+    ),
+    (
+        {"bench_url": "https://me:sesame@gate.example"},
+        "bench_url has a login in it, which would stand in command lines and reports: give a key as "
+        "bench_api_key, for another login open a tunnel",
+    ),
+    (
+        {"bench_wheels": "https://me:sesame@wheels.example/"},
+        "bench_wheels has a login in it, which would stand in command lines: bring the wheels to a folder on "
+        "bench_host, and name that",
+    ),
     ({"hf_token": 5}, "hf_token has a value that it does not take: it takes text (in quotes)"),
     ({"expose": "gateway"}, "expose is 'gateway': it takes loopback or direct"),
     (

@@ -28,9 +28,13 @@ def fault(
         _url(head, settings, names)
     except plan.NotPossible as error:
         return str(error)
-    state = (head.get("state") or {}).get("state")
+    found, written = head.get("state") or {}, (head.get("pair_config") or {}).get("digest")
+    state = found.get("state")
     if supervised and state != _SERVES:
         return f"the pair does not serve ({state or 'stopped'}): playbooks/status.yml says more"
+    # A serve.yml that was cut before its restart leaves the older one at work.
+    if supervised and (found.get("digest") or written) != written:
+        return "the pair runs with other settings than are written: run serve.yml -e restart=true first"
     return ""
 
 
@@ -41,6 +45,17 @@ def tool_fault(found: Mapping[str, Any], name: str) -> str:
         return ""
     told = f"has {version}" if version else "has none by that name"
     return f"AIPerf needs Python 3.11 to 3.13, and {name} {told}: set bench_python to one that it has"
+
+
+def memory_fault(found: Mapping[str, Any], name: str, ranks: Sequence[str]) -> str:
+    """Why AIPerf must not run on that machine, empty when it may. A machine without a rank may spend all."""
+    left, needed = float(found["available_gib"]), plan.MEMORY_GIB
+    if name not in ranks or left >= needed:
+        return ""
+    return (
+        f"{name} has {left:.1f} GiB of memory left, and AIPerf may take {needed}, at the cost of the "
+        "rank: end what else runs there, or set bench_host to another machine"
+    )
 
 
 def make(
@@ -71,6 +86,7 @@ class FilterModule:
         return {
             "bench_fault": fault,
             "bench_tool_fault": tool_fault,
+            "bench_memory_fault": memory_fault,
             "bench_plan": make,
             "bench_folder": plan.run_folder,
             "bench_words": plan.words,

@@ -27,6 +27,7 @@ _raw:
 """
 
 import importlib.util
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -50,9 +51,12 @@ class LookupModule(LookupBase):  # type: ignore[misc]
             )
         folder = Path(found.origin).parent
         target = Path(constants.DEFAULT_LOCAL_TMP, "pip.zip")
-        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        # Each pair's process packs it, while another one's is read.
+        own = target.with_name(f"pip-{os.getpid()}.zip")
+        with zipfile.ZipFile(own, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(folder.rglob("*")):
                 if path.is_file() and "__pycache__" not in path.parts:
                     name = f"pip/{path.relative_to(folder)}"
                     archive.writestr(zipfile.ZipInfo(name, _EPOCH), path.read_bytes(), zipfile.ZIP_DEFLATED)
+        own.replace(target)
         return [str(target)]

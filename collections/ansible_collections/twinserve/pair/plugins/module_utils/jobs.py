@@ -94,10 +94,12 @@ def start(
     user: str | None = None,
     env: Mapping[str, str] | None = None,
     env_file: str | None = None,
+    properties: Sequence[str] = (),
 ) -> None:
     """Start the job; whatever an earlier one of that name left is cleared first.
 
     `env` is readable by every user of the node; what is secret goes into `env_file`, which systemd reads.
+    `properties` are the unit's own, as systemd names them (`MemoryMax=6G`).
     """
     collect(name)
     unit = unit_name(name)
@@ -111,6 +113,7 @@ def start(
     options += [f"--setenv={key}={value}" for key, value in sorted(told.items())]
     options += [f"--property=EnvironmentFile={env_file}"] if env_file else []
     options += [f"--uid={user}"] if user else []
+    options += [f"--property={one}" for one in properties]
     # systemd fills in variables of its own; what is meant for the program's shell has to pass it by.
     words = [word.replace("$", "$$") for word in argv]
     run(["systemd-run", "--quiet", f"--unit={unit}", "--property=RemainAfterExit=yes", "--property=Type=exec",

@@ -22,6 +22,10 @@ options:
     description: Where the sweep keeps what it has measured.
     type: path
     required: true
+  while_busy:
+    description: Whether measurements count during which requests of others ran, or may have run.
+    type: bool
+    default: false
 attributes:
   check_mode: {support: full, description: Only reads.}
   diff_mode: {support: none, description: Changes nothing.}
@@ -47,6 +51,10 @@ user:
   description: The login user, who runs AIPerf.
   type: str
   returned: always
+available_gib:
+  description: Memory that is left there, in GiB.
+  type: float
+  returned: always
 kept:
   description: Concurrencies that have been measured.
   type: list
@@ -61,12 +69,14 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.benchmark import install, sweep
 from ..module_utils.login_user import login_user
+from ..module_utils.meminfo import read_memory
 from ..module_utils.shell import CommandError, run
 
 ARGUMENTS: dict[str, Any] = {
     "version": {"type": "str", "required": True},
     "python": {"type": "str", "default": "python3"},
     "folder": {"type": "path", "required": True},
+    "while_busy": {"type": "bool", "default": False},
 }
 
 
@@ -83,7 +93,8 @@ def main() -> None:
         ready=install.is_ready(given["version"]),
         python=python,
         user=login_user().name,
-        kept=sweep.finished(Path(given["folder"])),
+        available_gib=read_memory().available_gib,
+        kept=sweep.finished(Path(given["folder"]), given["while_busy"]),
     )
 
 

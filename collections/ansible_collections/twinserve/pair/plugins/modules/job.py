@@ -37,6 +37,11 @@ options:
   env_file:
     description: File on the node with more environment, for what is secret; C(NAME=value) lines.
     type: path
+  properties:
+    description: Properties of the unit, C(NAME=value) as systemd has them, such as limits of memory.
+    type: list
+    elements: str
+    default: []
   watch:
     description: Folders whose size shows the progress.
     type: list
@@ -122,6 +127,7 @@ ARGUMENTS: dict[str, Any] = {
     "user": {"type": "str"},
     "env": {"type": "dict", "default": {}},
     "env_file": {"type": "path"},
+    "properties": {"type": "list", "elements": "str", "default": []},
     "watch": {"type": "list", "elements": "path", "default": []},
     "total_gb": {"type": "float"},
     "meanings": {"type": "dict", "default": {}},
@@ -164,7 +170,7 @@ def _start(given: dict[str, Any]) -> bool:
     """Start the job; true when another run was quicker by a moment, and its job is the one to follow."""
     env = {key: str(value) for key, value in given["env"].items()}
     try:
-        how = {key: given[key] for key in ("what", "user", "env_file")}
+        how = {key: given[key] for key in ("what", "user", "env_file", "properties")}
         jobs.start(given["name"], given["argv"], env=env, **how)
     except CommandError:
         if jobs.read(given["name"]).status != "running":

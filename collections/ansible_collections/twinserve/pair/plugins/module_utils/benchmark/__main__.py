@@ -13,7 +13,7 @@ from types import FrameType
 
 from .install import InstallError, Order, install
 from .others import Unquiet
-from .sweep import Sweep, SweepError, forget
+from .sweep import Sweep, SweepError
 
 KEY = "TWINSERVE_BENCH_KEY"
 
@@ -29,6 +29,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     one = verbs.add_parser("sweep")
     one.add_argument("folder", type=Path, help="which has plan.json")
     one.add_argument("--again", action="store_true", help="measure also what is measured")
+    for one in verbs.choices.values():
+        one.add_argument("--secret", type=Path, help="file to remove: systemd has read it")
     return parser.parse_args(argv)
 
 
@@ -36,18 +38,25 @@ def main(argv: Sequence[str]) -> int:
     """Do it; systemd's SIGTERM ends AIPerf, too."""
     signal.signal(signal.SIGTERM, _end)
     given = vars(parse(argv))
+    secret = given.pop("secret")
+    _remove(secret)
     try:
         if given.pop("verb") == "install":
             print(install(Order(**given)))
         else:
             plan = json.loads((given["folder"] / "plan.json").read_text(encoding="utf-8"))
-            if given["again"]:
-                forget(given["folder"])
-            print(Sweep(plan, given["folder"], os.environ.get(KEY, "")).run())
+            print(Sweep(plan, given["folder"], os.environ.get(KEY, ""), given["again"]).run())
     except (InstallError, SweepError, Unquiet, OSError, ValueError) as error:
         print(error)
         return 1
+    finally:
+        _remove(secret)  # a run that attached has laid it down anew
     return 0
+
+
+def _remove(path: Path | None) -> None:
+    if path:
+        path.unlink(missing_ok=True)
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:

@@ -13,6 +13,8 @@ from .plan import SPEED_BENCH
 
 # A stream that takes longer than an hour is lost.
 TIMEOUT = 3600
+# One process each; by default three quarters of the cores.
+_WORKERS = 4
 EXPORT = "profile_export_aiperf.json"
 RECORDS = "profile_export.jsonl"
 # AIPerf loads a tokenizer in any case, and from the hub by default. Ours knows no word: prompts are given as
@@ -38,9 +40,7 @@ def argv(
 ) -> list[str]:
     """The command line of a measurement in `folder`. `keyed`: the API asks for a key, which is not in it."""
     load, speed_bench = plan["load"], plan["dataset"]["name"] == SPEED_BENCH
-    file, kind = (
-        ("../speed-bench.jsonl", "speed_bench_coding") if speed_bench else ("prompts.jsonl", "single_turn")
-    )
+    file, kind = _input(plan)
     # Without a count AIPerf sends ten. A conversation may be several requests.
     counts = (
         ("conversation-num", "num-warmup-sessions")
@@ -58,9 +58,16 @@ def argv(
     if level["warmup"]:
         words += [f"--{counts[1]}", str(level["warmup"]), "--warmup-concurrency", str(level["concurrency"])]
     words += ["--config", str(folder / "key.json")] if keyed else []
-    words += ["--request-timeout-seconds", str(TIMEOUT)]
+    words += ["--request-timeout-seconds", str(TIMEOUT), "--workers-max", str(_WORKERS)]
     words += ["--no-gpu-telemetry", "--no-server-metrics", "--ui-type", "none"]
     return [*words, "--output-artifact-dir", str(folder / "aiperf")]
+
+
+def _input(plan: Mapping[str, Any]) -> tuple[str, str]:
+    """The file of prompts, from the folder of the measurement, and what AIPerf calls its kind."""
+    if plan["dataset"]["name"] == SPEED_BENCH:
+        return "../speed-bench.jsonl", "speed_bench_coding"
+    return "prompts.jsonl", "single_turn"
 
 
 def environment(folder: Path, key: str = "") -> dict[str, str]:
@@ -72,7 +79,7 @@ def environment(folder: Path, key: str = "") -> dict[str, str]:
     return told | ({"OPENAI_API_KEY": key} if key else {})
 
 
-def _key_file(plan: Mapping[str, Any], level: Mapping[str, int]) -> dict[str, Any]:
+def _key_file(plan: Mapping[str, Any], level: Mapping[str, int], folder: Path) -> dict[str, Any]:
     """A configuration that names the key's variable: else AIPerf takes a key from its command line alone.
 
     It must be a whole one; all but the key is what the command line says, too.
@@ -84,12 +91,12 @@ def _key_file(plan: Mapping[str, Any], level: Mapping[str, int]) -> dict[str, An
     if level["warmup"]:
         warmup = {"name": "warmup", **phase, counted: level["warmup"], "excludeFromResults": True}
         phases.insert(0, warmup)
-    kind = "speed_bench_coding" if speed_bench else "single_turn"
+    file, kind = _input(plan)
     return {
         "benchmark": {
             "models": [plan["served_name"]],
             "endpoint": {"api_key": "${OPENAI_API_KEY}", "urls": [plan["url"]]},
-            "datasets": [{"name": "main", "type": "file", "path": "prompts.jsonl", "format": kind}],
+            "datasets": [{"name": "main", "type": "file", "path": str(folder / file), "format": kind}],
             "phases": phases,
         }
     }
@@ -101,7 +108,7 @@ def lay_down(plan: Mapping[str, Any], level: Mapping[str, int], folder: Path) ->
         path = folder / "tokenizer" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content) + "\n")
-    (folder / "key.json").write_text(json.dumps(_key_file(plan, level)) + "\n")
+    (folder / "key.json").write_text(json.dumps(_key_file(plan, level, folder)) + "\n")
     if plan["dataset"]["name"] != SPEED_BENCH:
         count = level["requests"] + level["warmup"]
         text = prompts.lines(level["concurrency"], count, secrets.token_hex(8))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,8 +41,9 @@ def program(version: str) -> Path:
 
 
 def is_ready(version: str) -> bool:
-    """Whether it was installed to the end."""
-    return (folder(version) / READY).is_file() and program(version).is_file()
+    """Whether it was installed to the end, and the Python that it was made with is still there."""
+    needed = (folder(version) / READY, program(version), program(version).with_name("python"))
+    return all(path.is_file() for path in needed)
 
 
 def supported(version: str) -> bool:
@@ -59,9 +59,7 @@ def install(order: Order) -> str:
     _run([order.python, "-m", "venv", "--clear", "--without-pip", str(target)])
     _run([str(target / "bin/python"), f"{order.pip}/pip", "install", *pip_words(order)])
     _run([str(program(order.version)), "--version"])
-    (target / READY).write_text(
-        json.dumps({"aiperf": order.version, "python": sys.version.split()[0]}) + "\n"
-    )
+    (target / READY).write_text(json.dumps({"aiperf": order.version}) + "\n")
     return f"AIPerf {order.version} is installed"
 
 

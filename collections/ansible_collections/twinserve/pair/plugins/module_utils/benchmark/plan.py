@@ -14,6 +14,9 @@ SCHEMA = 1
 HOME = "/var/lib/twinserve/benchmark"
 SYNTHETIC = "synthetic coding tasks"
 SPEED_BENCH = "SPEED-Bench coding"
+# What AIPerf may take: twice what we expect of its dozen processes with four workers (no Spark was measured),
+# and less than half of the 14.5 GiB that the rank leaves there of what GPU and processors share.
+MEMORY_GIB = 6
 # Of a reply, in tokens. Those of the reference have about 5,500; SPEED-Bench's have to come to their end.
 _MOST_TOKENS = {SYNTHETIC: 512, SPEED_BENCH: 8192}
 _LOOPBACK = ("127.0.0.1", "::1")
@@ -36,10 +39,10 @@ def address(config: Mapping[str, Any] | None, here: bool, given: str | None, man
 
     `management` is the head's address for others. Raises NotPossible.
     """
-    if given:
-        return given.rstrip("/").removesuffix("/v1")
     if not config:
         raise NotPossible("nothing is deployed on this head yet: run site.yml")
+    if given:
+        return given.rstrip("/").removesuffix("/v1")
     api = config["api"]
     if here:
         return f"http://{netloc(api['host'], api['port'])}"
@@ -118,7 +121,7 @@ def words(plan: Mapping[str, Any], kept: Sequence[int], again: bool) -> list[str
         f"{plan['served_name']} at {plan['url']}, asked from {plan['host']} with AIPerf {plan['aiperf']}",
         f"concurrency {_listed(counts)}: {load['requests']} {kind} each, "
         f"at most {load['max_tokens']} tokens a reply",
-        f"prompts: {described(dataset)}",
+        f"prompts: {described(plan)}",
     ]
     if kept:
         lines.append(
@@ -127,13 +130,22 @@ def words(plan: Mapping[str, Any], kept: Sequence[int], again: bool) -> list[str
     return lines
 
 
-def described(dataset: Mapping[str, Any]) -> str:
-    """The prompts in words; a synthetic set is never taken for a real one."""
+def described(plan: Mapping[str, Any]) -> str:
+    """The prompts in words; neither a synthetic set nor a part is taken for the real one."""
+    dataset = plan["dataset"]
     if dataset["name"] == SPEED_BENCH:
-        return f"{SPEED_BENCH}, {ROWS} conversations (sha256 {dataset['sha256'][:12]})"
+        part = is_part(plan)
+        count = f"{plan['load']['requests']} of its {ROWS}" if part else str(ROWS)
+        told = f"{SPEED_BENCH}, {count} conversations (sha256 {dataset['sha256'][:12]})"
+        return f"{told}: not comparable with numbers of all" if part else told
     return (
         f"{SYNTHETIC}, made here, each with a beginning of its own: not SPEED-Bench, not comparable with it"
     )
+
+
+def is_part(plan: Mapping[str, Any]) -> bool:
+    """Whether fewer conversations are measured than the data set has."""
+    return bool(plan["dataset"]["name"] == SPEED_BENCH and plan["load"]["requests"] != ROWS)
 
 
 def _listed(counts: Sequence[int]) -> str:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..pair_report import models
-from .plan import described
+from ..redact import MARK, redact
+from .plan import described, is_part
+from .speed_bench import ROWS
 
 SCHEMA = 1
 _HEADINGS = (
     "concurrency", "tokens/s", "per user", "requests/s", "latency s", "p99", "first token ms", "p99",
     "between tokens ms", "p99", "reply tokens", "requests",
 )  # fmt: skip
+# What a pair may have less of after another start: what the state says, and the words for it.
+_EFFECTIVE = {"window": "window", "pool_tokens": "pool tokens", "rails": "rails"}
 _REFERENCE = (
     ("tokens/s", "throughput"),
     ("per user", "throughput_per_user"),
@@ -73,7 +78,7 @@ def peak_words(report: Mapping[str, Any]) -> str:
 
 def _remarks(plan: Mapping[str, Any], levels: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     """What somebody has to know who compares these numbers."""
-    yield f"Prompts: {described(plan['dataset'])}."
+    yield f"Prompts: {described(plan)}."
     load = plan["load"]
     yield f"Asked from {plan['host']}; temperature {load['temperature']}; tokens as the engine counts them."
     yield f"A reply has at most {load['max_tokens']} tokens, reasoning among them."
@@ -88,8 +93,15 @@ def _remarks(plan: Mapping[str, Any], levels: Sequence[Mapping[str, Any]]) -> It
     for one in levels:
         if one.get("others"):
             yield f"{one['others']} requests of others ran during concurrency {one['concurrency']}."
+        elif one.get("others") is None and not one.get("busy"):
+            yield f"Whether requests of others ran during concurrency {one['concurrency']} is not known."
     if len({str(one.get("began"))[:10] for one in levels}) > 1:
         yield "Measured on different days, since what an earlier run has finished is kept."
+    for name, words in _EFFECTIVE.items():
+        found = [(one["concurrency"], (one.get("effective") or {}).get(name)) for one in levels]
+        if len({value for _, value in found}) > 1:
+            each = _listed(f"{words} {value} at {count}" for count, value in found)
+            yield f"Not comparable with one another, since the pair was restarted between: {each}."
 
 
 def markdown(report: Mapping[str, Any]) -> str:
@@ -197,7 +209,7 @@ def about(
     same = config["release"] == release["release"]
     version = f" {release['engine_version']}" if same and release.get("engine_version") else ""
     drivers = sorted({(node.get("gpu") or {}).get("driver") or "" for node in nodes} - {""})
-    rails = (nodes[0].get("state") or {}).get("effective") or {}
+    effective = (nodes[0].get("state") or {}).get("effective") or {}
     rows = [
         ("pair", config["pair"]),
         ("engine", f"{config['engine']}{version}"),
@@ -208,24 +220,41 @@ def about(
         ("driver", ", ".join(drivers)),
         ("kernel", ", ".join(sorted({str(node.get("kernel")) for node in nodes}))),
         ("streams", config["promise"]["parallel"]),
-        ("window", rails.get("window")),
-        ("pool tokens", rails.get("pool_tokens")),
-        ("rails", rails.get("rails")),
+        ("window", effective.get("window")),
+        ("pool tokens", effective.get("pool_tokens")),
+        ("rails", effective.get("rails")),
         ("configuration", config["digest"]),
         ("AIPerf", plan["aiperf"]),
     ]
     prompts = plan["dataset"]["name"]
+    if is_part(plan):
+        prompts += f" ({plan['load']['requests']} of {ROWS})"
     return {
         "title": f"{config['served_name']} on {hardware}",
         "subtitle": f"{config['engine']}{version}, release {config['release']}; {prompts}, "
         f"AIPerf {plan['aiperf']}",
         "note": note or "",
         "parallel": int(config["promise"]["parallel"]),
+        "effective": {name: effective.get(name) for name in _EFFECTIVE},
         "configuration": [[name, str(value)] for name, value in rows if value not in (None, "")],
-        "command": list(head.get("command") or ()),
-        "environment": dict(head.get("env") or {}),
+        "command": _command(head.get("command") or ()),
+        "environment": {
+            name: _value(f"{name}=", str(value)) for name, value in (head.get("env") or {}).items()
+        },
         "reference": release.get("reference"),
     }
+
+
+def _command(words: Sequence[str]) -> list[str]:
+    """A command line without secrets."""
+    pairs = zip(["", *words], words, strict=False)
+    return [redact(word) if word.startswith("-") else _value(f"{before} ", word) for before, word in pairs]
+
+
+def _value(name: str, value: str) -> str:
+    """The value without secrets: nothing of it is left behind a name that promises one."""
+    told = redact(name + json.dumps(value))
+    return MARK if told == f'{name}"{MARK}"' else redact(value)
 
 
 def _hardware(nodes: Sequence[Mapping[str, Any]], wanted: str | None) -> str:

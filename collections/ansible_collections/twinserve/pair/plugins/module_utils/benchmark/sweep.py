@@ -31,16 +31,20 @@ class SweepError(RuntimeError):
 
 @dataclass
 class Sweep:
-    """A plan, and the folder in which its measurements are kept. `key` is what the API asks for.
+    """A plan, and the folder in which its measurements are kept. `key` is what the API asks for, `again`
+    measures also what is measured.
 
-    For `span` seconds it is watched whether others are there; `pause` lies between two looks at AIPerf.
+    For `span` seconds it is watched whether others are there; `pause` lies between two looks at AIPerf,
+    which is ended after `patience` seconds without a reply.
     """
 
     plan: Mapping[str, Any]
     folder: Path
     key: str = ""
+    again: bool = False
     span: float = others.SPAN
     pause: float = 2.0
+    patience: float = aiperf.TIMEOUT + 600.0
     api: Api = field(init=False)
 
     def __post_init__(self) -> None:
@@ -51,7 +55,7 @@ class Sweep:
         """Measure what is not measured yet. Raises SweepError, others.Unquiet."""
         failed: list[str] = []
         for level in self.plan["levels"]:
-            if result := kept(self.folder, level):
+            if not self.again and (result := kept(self.folder, level, self.plan["while_busy"])):
                 say(f"concurrency {level['concurrency']}: kept, {told(result)}")
                 continue
             result = self._measure(level)
@@ -76,6 +80,8 @@ class Sweep:
         document = self.document()
         (self.folder / "report.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
         (self.folder / "report.md").write_text(report.markdown(document), encoding="utf-8")
+        for kind in ("png", "svg"):
+            (self.folder / f"report.{kind}").unlink(missing_ok=True)  # it is of other numbers
         if not document["levels"]:
             return
         python = Path(self.plan["program"]).with_name("python")
@@ -106,25 +112,25 @@ class Sweep:
         aiperf.lay_down(self.plan, level, folder)
         shutil.chown(folder, self.plan["user"])
         began = time.monotonic()
-        code = self._run(level, folder)
         result: dict[str, Any] = {"concurrency": level["concurrency"]}
         try:
-            result |= _result(folder / "aiperf", code)
+            result |= _result(folder / "aiperf", self._run(level, folder))
             ours = export.count(_export(folder / "aiperf")) + _warmed(folder / "aiperf")
             after, seconds = self._look(), time.monotonic() - began
             result["others"] = others.strangers(before, after, ours, seconds, interval)
         except (export.NotMeasured, Wrong) as error:
             result["fault"] = str(error)
-        return {**result, "busy": self.plan["while_busy"]}
+        return {**result, "busy": self.plan["while_busy"], "effective": self.plan["about"]["effective"]}
 
     def _look(self) -> others.Seen:
         return others.look(self.api, self.plan["health_metrics"])
 
     def _run(self, level: Mapping[str, int], folder: Path) -> int:
-        """AIPerf's exit code; while it runs, how far it is."""
+        """AIPerf's exit code; while it runs, how far it is. Raises NotMeasured when it stands still."""
         words = aiperf.argv(self.plan["program"], self.plan, level, folder, keyed=bool(self.key))
         env = aiperf.environment(folder, self.key)
         said, began = 0.0, time.monotonic()
+        written, moved = 0, began
         with (folder / "aiperf.log").open("w", encoding="utf-8") as log:
             child = subprocess.Popen(
                 words, cwd=folder, env=env, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
@@ -133,6 +139,10 @@ class Sweep:
             try:
                 while not _ended(child, self.pause):
                     now = time.monotonic()
+                    if (size := _written(folder / "aiperf")) != written:
+                        written, moved = size, now
+                    if now - moved > self.patience:
+                        raise export.NotMeasured(f"no reply came for {self.patience:.0f} s")
                     if now - said >= _SAID_EVERY:
                         said = now
                         say(self._progress(level, folder, now - began))
@@ -158,22 +168,22 @@ def read(folder: Path) -> dict[str, Any] | None:
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
-def kept(folder: Path, level: Mapping[str, int]) -> dict[str, Any] | None:
+def kept(folder: Path, level: Mapping[str, int], while_busy: bool) -> dict[str, Any] | None:
     """What was measured before, and need not be again."""
     result = read(place(folder, level["concurrency"]))
-    return None if result is None or "fault" in result else result
+    return result if result and _counts(result, while_busy) else None
 
 
-def finished(folder: Path) -> list[int]:
+def finished(folder: Path, while_busy: bool = False) -> list[int]:
     """The concurrencies that have been measured there, rising."""
     found = (read(path) for path in folder.glob("concurrency-*"))
-    return sorted(int(one["concurrency"]) for one in found if one and "fault" not in one)
+    return sorted(int(one["concurrency"]) for one in found if one and _counts(one, while_busy))
 
 
-def forget(folder: Path) -> None:
-    """Take away what was measured."""
-    for path in folder.glob("concurrency-*"):
-        shutil.rmtree(path)
+def _counts(result: Mapping[str, Any], while_busy: bool) -> bool:
+    """Whether it is a measurement: requests of others spoil it, unless they may run."""
+    spoilt = result.get("busy") or result.get("others") != 0
+    return "fault" not in result and (while_busy or not spoilt)
 
 
 def told(result: Mapping[str, Any]) -> str:
@@ -205,6 +215,11 @@ def _result(folder: Path, code: int) -> dict[str, Any]:
     if code:
         raise export.NotMeasured(f"AIPerf ended with {code}: {folder.with_name('aiperf.log')} says why")
     return result
+
+
+def _written(folder: Path) -> int:
+    """Bytes of what AIPerf notes of each reply, in whatever phase: within seconds, also of a failed one."""
+    return sum(path.stat().st_size for path in folder.rglob(aiperf.RECORDS))
 
 
 def _warmed(folder: Path) -> int:
