@@ -23,6 +23,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--keep-lab", action="store_true", help="use a lab that is up, and leave it up")
 
 
+# First: pytest-xdist reads the groups after it.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave slow tests out unless they are asked for; keep together what shares a pair."""
     if not config.getoption("--run-slow"):

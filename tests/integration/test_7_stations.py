@@ -50,6 +50,7 @@ def test_the_doctor_measures_the_gpus_memory_on_both_routes(stations: Lab) -> No
     head, worker = stations.hosts
     entry = "extends: lab\ngpu_memory_rdma: true\n"
     (stations.folder / "catalogue/lab-gpu.yml").write_text(entry, encoding="utf-8")
+    stations.play(FABRIC, "-e", "state=absent").succeeded()  # other rails than those of the tests before
     stations.play(FABRIC, "-e", "rails=2", "-e", "fabric_speed=400").succeeded()
 
     run = stations.play("playbooks/doctor.yml", *SETTINGS, "-e", "release=lab-gpu")
