@@ -111,11 +111,13 @@ def containers(lab: Lab) -> set[str]:
     return {lab.root(host, *asked).strip() for host in lab.hosts} - {""}
 
 
-def last_said(lab: Lab, host: str, begins: str) -> int:
-    """When systemd last said that of the rank's unit, in microseconds."""
-    text = lab.root(host, "journalctl", "-u", "twinserve-rank", "-o", "json")
-    entries = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-    return max(int(one["__REALTIME_TIMESTAMP"]) for one in entries if str(one["MESSAGE"]).startswith(begins))
+def first(lab: Lab, host: str, action: str) -> int:
+    """When Docker first did that to the rank's container, the last one, in nanoseconds."""
+    asked = ("docker", "events", "--since", "1h", "--until", "0s", "--filter", f"container={CONTAINER}")
+    told = lab.root(host, *asked, "--format", "{{.TimeNano}} {{.Action}}").split("\n")
+    events = [line.split(" ", 1) for line in told if line]
+    start = max(number for number, (_, name) in enumerate(events) if name == "start")
+    return next(int(time) for time, name in events[start:] if name == action)
 
 
 def came_back(lab: Lab, before: set[str]) -> None:
@@ -229,5 +231,5 @@ def test_it_stops_in_its_order_and_stays_stopped(pair: Lab) -> None:
     pair.play("playbooks/stop.yml").succeeded()
 
     assert containers(pair) == set()
-    assert last_said(pair, pair.hosts[0], "Stopped ") <= last_said(pair, pair.hosts[1], "Stopping ")
+    assert first(pair, pair.hosts[0], "die") <= first(pair, pair.hosts[1], "kill")
     assert "stopped: site.yml starts it" in pair.play("playbooks/status.yml").refused().output
