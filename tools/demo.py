@@ -93,6 +93,7 @@ def ask(show: Show) -> str:
         "model": show.model,
         "messages": [{"role": "user", "content": show.question}],
         "max_tokens": show.max_tokens,
+        "temperature": 0,
     }
     url = f"http://127.0.0.1:{show.port}/v1/chat/completions"
     curl = [
