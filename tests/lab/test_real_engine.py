@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import platform
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +38,28 @@ def test_a_machine_that_cannot_have_it_is_told_why(tmp_path: Path, monkeypatch: 
     with pytest.raises(Refusal, match="needs x86-64 .this is aarch64"):
         vllm.build(tmp_path, Distribution("debian", "trixie", ()), Progress())
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("missing", "error", "says"),
+    [
+        ("torch==2.13.0+cpu", Refusal, "needs torch's, which pip does not find: ERROR: No matching"),
+        ("torchvizion==1.0", LabError, "cannot install vLLM's build for CPUs: ERROR: No matching"),
+    ],
+)
+def test_only_a_missing_torch_is_no_fault_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str, error: type[LabError], says: str
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(sys, "version_info", (3, 11, 7))
+    told = (
+        f"ERROR: No matching distribution found for {missing}\n\n[notice] A new release of pip is available\n"
+    )
+    monkeypatch.setattr(vllm, "attempt", lambda argv: subprocess.CompletedProcess(argv, 1, "", told))
+
+    with pytest.raises(LabError, match=re.escape(says)) as raised:
+        vllm.build(tmp_path, Distribution("debian", "trixie", ()), Progress())
+    assert raised.type is error
 
 
 def test_its_hosts_are_stations(lab: Lab) -> None:

