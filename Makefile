@@ -57,11 +57,10 @@ unit: dev ## Unit and contract tests: no root, no network
 	@COVERAGE_FILE=.coverage.unit $(BIN)/coverage report --skip-covered
 
 .PHONY: integration
-integration: PAIRS ?= 0
-integration: dev ## Simulated pairs, the real playbooks, testinfra on the nodes (PAIRS=2: two pairs at a time)
+integration: dev ## Simulated pairs, the real playbooks, testinfra on the nodes
 	@echo "== integration tests in the lab"
 	@mkdir -p build
-	@$(SUDO) $(BIN)/python -m pytest -q -n $(PAIRS) --dist loadgroup -m "not real_engine" --junitxml build/integration.xml $(SLOW) tests/integration
+	@$(SUDO) $(BIN)/python -m pytest -q -m "not real_engine" --junitxml build/integration.xml $(SLOW) tests/integration
 	@$(SUDO) $(BIN)/python -m pytest -q -m lab --junitxml build/lab.xml tests/lab
 
 .PHONY: real-engine
