@@ -109,12 +109,10 @@ def _make(folder: Path, maker: Callable[[Path], None], text: str, progress: Prog
 
 def _install(new: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-warn-script-location"]
-    done = attempt([*pip, "--target", str(new), "--requirement", str(REQUIREMENTS)])
+    done = attempt([*pip, "--require-hashes", "--target", str(new), "--requirement", str(REQUIREMENTS)])
     if done.returncode != 0:
-        # Behind its error pip may tell of a newer pip.
-        said = next(
-            (line for line in done.stderr.splitlines()[::-1] if line.startswith("ERROR: ")), done.stderr
-        )
+        # The last error, whole; behind it pip may tell of a newer pip.
+        said = "ERROR: " + done.stderr.partition("\n[notice]")[0].rpartition("ERROR: ")[2].strip()
         if "No matching distribution found for torch=" in said:
             raise Refusal(f"vLLM's build for CPUs needs torch's, which pip does not find: {said}")
         raise LabError(f"cannot install vLLM's build for CPUs: {said}")
