@@ -19,7 +19,7 @@ demo: ## From this machine to a chat answer of a simulated pair (ENGINE=vllm: a 
 
 .PHONY: test
 test: dev lint unit integration real-engine molecule ## Everything that CI runs
-	@$(BIN)/python tools/closing_line.py build/unit.xml build/lab.xml build/integration.xml build/real-engine.xml
+	@$(BIN)/python tools/closing_line.py build/unit.xml build/integration-story.xml build/integration-own.xml build/lab.xml build/real-engine.xml
 
 .PHONY: test-all
 test-all: SLOW := --run-slow
@@ -58,9 +58,9 @@ unit: dev ## Unit and contract tests: no root, no network
 
 .PHONY: integration
 integration: dev ## Simulated pairs, the real playbooks, testinfra on the nodes
-	@echo "== integration tests in the lab"
+	@echo "== integration tests in the lab, in two processes"
 	@mkdir -p build
-	@$(SUDO) $(BIN)/python -m pytest -q -m "not real_engine" --junitxml build/integration.xml $(SLOW) tests/integration
+	@$(SUDO) $(BIN)/python tools/integration.py $(SLOW)
 	@$(SUDO) $(BIN)/python -m pytest -q -m lab --junitxml build/lab.xml tests/lab
 
 .PHONY: real-engine

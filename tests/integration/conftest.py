@@ -16,14 +16,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """`make test-all` adds what is slow; a developer may keep the lab to look at the wreck."""
     parser.addoption("--run-slow", action="store_true", help="also run tests marked slow")
     parser.addoption("--keep-lab", action="store_true", help="use a lab that is up, and leave it up")
+    parser.addoption(
+        "--part",
+        choices=("story", "own"),
+        help="only the files with a test on the story's pair, or only those with pairs of their own alone",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave slow tests out unless they are asked for."""
-    if not config.getoption("--run-slow"):
-        slow = [item for item in items if item.get_closest_marker("slow")]
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item not in slow]
+    """Leave out slow tests unless they are asked for, and what is not of the part that is asked for."""
+    story = {item.path for item in items if "lab" in getattr(item, "fixturenames", ())}
+    part = config.getoption("--part")
+    left_out = [
+        item
+        for item in items
+        if (item.get_closest_marker("slow") and not config.getoption("--run-slow"))
+        or (part and (item.path in story) is not (part == "story"))
+    ]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")
