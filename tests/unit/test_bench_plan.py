@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -272,18 +274,48 @@ def test_aiperf_finds_enough_prompts_for_warm_up_and_measurement(tmp_path: Path)
     assert json.loads((tmp_path / "tokenizer/tokenizer.json").read_text())["model"]["type"] == "WordLevel"
 
 
-def test_aiperf_is_there_only_with_its_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A system that was upgraded has another one, and the link in the environment leads nowhere."""
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The place of an AIPerf that was installed with the pins `one`; Python and pip are stand-ins."""
+
+    def played(argv: list[str], **_more: object) -> subprocess.CompletedProcess[str]:
+        if argv[1:3] == ["-m", "venv"]:
+            programs = Path(argv[-1], "bin")
+            programs.mkdir(parents=True)
+            for name in ("python", "aiperf"):
+                (programs / name).touch()
+        return subprocess.CompletedProcess(argv, 0)
+
     monkeypatch.setattr(install, "HOME", str(tmp_path))
-    place = tmp_path / "aiperf-0.13.0"
-    (place / "bin").mkdir(parents=True)
-    (place / "ready.json").write_text("{}\n")
-    (place / "bin/aiperf").touch()
-    (place / "bin/python").symlink_to("/usr/bin/python0.0")
-    assert not install.is_ready("0.13.0")
-    (place / "bin/python").unlink()
-    (place / "bin/python").touch()
-    assert install.is_ready("0.13.0")
+    monkeypatch.setattr(install.subprocess, "run", played)
+    pins = tmp_path / "constraints.txt"
+    pins.write_text("one\n")
+    install.install(install.Order("0.13.0", "python3", "pip.zip", str(pins)))
+    return tmp_path / "aiperf-0.13.0"
+
+
+PINS = hashlib.sha256(b"one\n").hexdigest()
+
+
+def test_aiperf_is_there_with_the_pins_that_it_was_installed_with(installed: Path) -> None:
+    assert install.is_ready("0.13.0", PINS)
+    assert not install.is_ready("0.13.0", hashlib.sha256(b"two\n").hexdigest())
+    assert not install.is_ready("0.14.0", PINS)
+
+
+@pytest.mark.parametrize("text", ['{"aiperf": "0.13.0"}\n', '{"aiperf"', "[]\n", ""])
+def test_what_an_older_version_of_ours_or_a_loss_of_power_left_is_not_ready(
+    installed: Path, text: str
+) -> None:
+    (installed / "ready.json").write_text(text)
+    assert not install.is_ready("0.13.0", PINS)
+
+
+def test_aiperf_is_there_only_with_its_python(installed: Path) -> None:
+    """A system that was upgraded has another one, and the link in the environment leads nowhere."""
+    (installed / "bin/python").unlink()
+    (installed / "bin/python").symlink_to("/usr/bin/python0.0")
+    assert not install.is_ready("0.13.0", PINS)
 
 
 @pytest.mark.parametrize(

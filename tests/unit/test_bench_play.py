@@ -70,7 +70,7 @@ def test_a_bad_file_of_prompts_ends_it_before_anything_is_installed(tmp_path: Pa
 def test_the_machine_tells_which_python_it_has(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, python: str, found: bool
 ) -> None:
-    answer = run_module(bench_host, capsys, version="0.0.0", python=python, folder=str(tmp_path))
+    answer = run_module(bench_host, capsys, version="0.0.0", pins="", python=python, folder=str(tmp_path))
     assert (answer["python"] != "", answer["ready"], answer["kept"]) == (found, False, [])
     assert answer["available_gib"] > 0
 
@@ -86,9 +86,9 @@ def test_the_machine_tells_what_was_measured(capsys: pytest.CaptureFixture[str],
         (tmp_path / f"concurrency-{name}").mkdir()
         (tmp_path / f"concurrency-{name}/result.json").write_text(json.dumps(result))
     (tmp_path / "concurrency-0016").mkdir()  # under way
-    answer = run_module(bench_host, capsys, version="0.0.0", folder=str(tmp_path))
+    answer = run_module(bench_host, capsys, version="0.0.0", pins="", folder=str(tmp_path))
     assert answer["kept"] == [1, 4]
-    answer = run_module(bench_host, capsys, version="0.0.0", folder=str(tmp_path), while_busy=True)
+    answer = run_module(bench_host, capsys, version="0.0.0", pins="", folder=str(tmp_path), while_busy=True)
     assert answer["kept"] == [1, 2, 4]
 
 

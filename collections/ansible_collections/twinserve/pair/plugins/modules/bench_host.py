@@ -14,6 +14,10 @@ options:
     description: The version of AIPerf.
     type: str
     required: true
+  pins:
+    description: The SHA-256 of the constraints that it is installed with.
+    type: str
+    required: true
   python:
     description: The program that would make its environment.
     type: str
@@ -35,12 +39,13 @@ EXAMPLES = r"""
 - name: Look at the machine
   twinserve.pair.bench_host:
     version: 0.13.0
+    pins: "{{ lookup('ansible.builtin.file', 'constraints.txt', rstrip=false) | hash('sha256') }}"
     folder: /var/lib/twinserve/benchmark/runs/pair1-0123456789ab
 """
 
 RETURN = r"""
 ready:
-  description: Whether AIPerf is installed.
+  description: Whether AIPerf is installed, with these pins.
   type: bool
   returned: always
 python:
@@ -74,6 +79,7 @@ from ..module_utils.shell import CommandError, run
 
 ARGUMENTS: dict[str, Any] = {
     "version": {"type": "str", "required": True},
+    "pins": {"type": "str", "required": True},
     "python": {"type": "str", "default": "python3"},
     "folder": {"type": "path", "required": True},
     "while_busy": {"type": "bool", "default": False},
@@ -90,7 +96,7 @@ def main() -> None:
         python = ""
     module.exit_json(
         changed=False,
-        ready=install.is_ready(given["version"]),
+        ready=install.is_ready(given["version"], given["pins"]),
         python=python,
         user=login_user().name,
         available_gib=read_memory().available_gib,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -40,10 +41,25 @@ def program(version: str) -> Path:
     return folder(version) / "bin" / "aiperf"
 
 
-def is_ready(version: str) -> bool:
-    """Whether it was installed to the end, and the Python that it was made with is still there."""
-    needed = (folder(version) / READY, program(version), program(version).with_name("python"))
-    return all(path.is_file() for path in needed)
+def is_ready(version: str, pins: str) -> bool:
+    """Whether it was installed to the end, with these pins, and its Python is still there.
+
+    `pins` is the SHA-256 of the constraints.
+    """
+    programs = (program(version), program(version).with_name("python"))
+    there = all(path.is_file() for path in programs)
+    return there and _noted(folder(version) / READY) == _note(version, pins)
+
+
+def _note(version: str, pins: str) -> dict[str, str]:
+    return {"aiperf": version, "constraints": pins}
+
+
+def _noted(file: Path) -> object:
+    try:
+        return json.loads(file.read_text())
+    except (FileNotFoundError, ValueError):
+        return None  # it was not installed to the end
 
 
 def supported(version: str) -> bool:
@@ -55,11 +71,12 @@ def install(order: Order) -> str:
     """Make the environment and fill it. Raises InstallError."""
     os.umask(0o022)  # the login user runs it
     target = folder(order.version)
+    pins = hashlib.sha256(Path(order.constraints).read_bytes()).hexdigest()
     target.parent.mkdir(parents=True, exist_ok=True)
     _run([order.python, "-m", "venv", "--clear", "--without-pip", str(target)])
     _run([str(target / "bin/python"), f"{order.pip}/pip", "install", *pip_words(order)])
     _run([str(program(order.version)), "--version"])
-    (target / READY).write_text(json.dumps({"aiperf": order.version}) + "\n")
+    (target / READY).write_text(json.dumps(_note(order.version, pins)) + "\n")
     return f"AIPerf {order.version} is installed"
 
 
