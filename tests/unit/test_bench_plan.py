@@ -287,7 +287,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         return subprocess.CompletedProcess(argv, 0)
 
     monkeypatch.setattr(install, "HOME", str(tmp_path))
-    monkeypatch.setattr(install.subprocess, "run", played)
+    monkeypatch.setattr(subprocess, "run", played)
     pins = tmp_path / "constraints.txt"
     pins.write_text("one\n")
     install.install(install.Order("0.13.0", "python3", "pip.zip", str(pins)))
