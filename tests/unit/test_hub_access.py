@@ -191,17 +191,18 @@ def test_m04_the_hubs_list_is_read_to_its_last_page(
     assert hub.asked[1][0] == f"/api/models/o/n/tree/{REVISION}?recursive=true&expand=false"
 
 
-def test_m05_the_hubs_list_is_kept_for_clients_that_keep_none(
+def test_m05_the_hubs_list_is_told_as_it_is_to_be_kept_for_clients_that_keep_none(
     hub: Hub, capsys: pytest.CaptureFixture[str], home: Path
 ) -> None:
-    given = {"snapshots": [{"repo": REPO, "revision": REVISION}], "hf_home": str(home), "endpoint": url(hub)}
-    run_module(hub_access, capsys, check=True, **given)
-    assert hf_cache.hub_list(str(home), REPO, REVISION) == {}
-    ask(capsys, url(hub), home)
+    (note,) = ask(capsys, url(hub), home)["notes"]
+    assert hf_cache.hub_list(str(home), REPO, REVISION) == {}, "a run that is refused leaves nothing"
+    Path(note["path"]).parent.mkdir()
+    Path(note["path"]).write_text(note["content"])
     assert hf_cache.manifest_from_disk(str(home), REPO, REVISION) == {
         "files": {"x/a": 3, "b": 7000},
         "digests": {"x/a": "git:a1", "b": "sha256:sha"},
     }
+    assert ask(capsys, url(hub), home)["notes"] == []
 
 
 def test_m04_a_list_that_cannot_be_read_is_told_and_no_fault(

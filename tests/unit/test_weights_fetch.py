@@ -110,7 +110,9 @@ def test_m05_a_client_that_keeps_no_list_is_checked_by_the_one_that_was_noted(
 ) -> None:
     """A file of which no index speaks and which was not begun is missed, too."""
     snapshot = fill(home, tree=False)
-    hf_cache.note_list(REPO, REVISION, hub_list())
+    path, content = hf_cache.list_note(REPO, REVISION, hub_list())
+    path.parent.mkdir()
+    path.write_text(content)
     assert run("exit 9") == (0, ["o/n@9eaebb7c is here already"])
     (snapshot / "tokenizer/vocab.txt").unlink()
     assert run("true")[1][-1] == "download incomplete: 1 of 4 files (tokenizer/vocab.txt)"

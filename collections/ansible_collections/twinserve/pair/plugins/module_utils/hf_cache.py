@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import atomic_file, hf_blobs
+from . import hf_blobs
 
 MANIFESTS = Path("/var/lib/twinserve/manifests")
 
@@ -119,11 +119,9 @@ def hub_list(hf_home: str, repo: str, revision: str) -> dict[str, dict[str, Any]
     return next((dict(one["files"]) for one in trees if one.get("format_version") == 1), {})
 
 
-def note_list(repo: str, revision: str, files: Mapping[str, Any]) -> None:
-    """Keep what the hub answered, in the client's own format."""
-    path = list_path(repo, revision)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_file.replace(path, json.dumps({"format_version": 1, "files": files}).encode(), 0o644)
+def list_note(repo: str, revision: str, files: Mapping[str, Any]) -> tuple[Path, str]:
+    """Where to keep what the hub answered, and that in the client's own format."""
+    return list_path(repo, revision), json.dumps({"format_version": 1, "files": files})
 
 
 def _json(path: Path) -> dict[str, Any]:

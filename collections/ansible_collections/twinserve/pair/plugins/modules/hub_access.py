@@ -7,8 +7,8 @@ DOCUMENTATION = r"""
 module: hub_access
 short_description: Ask the hub whether model snapshots may be downloaded
 description:
-  - Asks for one small file of each snapshot, with the token that the download will use, and for the list of its files,
-    which is kept on the node, since not every client does that. Changes nothing else.
+  - Asks for one small file of each snapshot, with the token that the download will use, and for the list of its files.
+    Changes nothing.
   - Fails with the reason when the hub refuses one, before hours of other work are done.
 author: [The Twinserve developers]
 options:
@@ -48,7 +48,7 @@ options:
     type: dict
     default: {}
 attributes:
-  check_mode: {support: full, description: Only asks. Keeps no list.}
+  check_mode: {support: full, description: Only asks.}
   diff_mode: {support: none, description: Changes nothing.}
 """
 
@@ -65,6 +65,13 @@ RETURN = r"""
 lists:
   description: "Size by etag of each snapshot (C(repo@revision)) whose list could be read, here or from the hub."
   type: dict
+  returned: success
+notes:
+  description:
+    - What is to be kept on the node when a download begins, since not every client keeps the hub's list. C(path) and
+      C(content) of a file for each list that was read from the hub.
+  type: list
+  elements: dict
   returned: success
 silent:
   description: Snapshots for which the hub did not answer.
@@ -107,23 +114,21 @@ ARGUMENTS: dict[str, Any] = {
 def main() -> None:
     """Ask for each, tell all that is refused."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    asking = _Asking(module.params, keeps=not module.check_mode)
+    asking = _Asking(module.params)
     for one in module.params["snapshots"]:
         asking.ask(one["repo"], one["revision"])
     for text in asking.warnings:
         module.warn(text)
     if asking.refused:
         module.fail_json(msg="; ".join(dict.fromkeys(asking.refused)))
-    module.exit_json(
-        changed=False, lists=asking.lists, silent=asking.silent, fault="; ".join(dict.fromkeys(asking.faults))
-    )
+    fault = "; ".join(dict.fromkeys(asking.faults))
+    module.exit_json(changed=False, lists=asking.lists, notes=asking.notes, silent=asking.silent, fault=fault)
 
 
 class _Asking:
     """What the hub says of one snapshot after the other."""
 
-    def __init__(self, given: dict[str, Any], keeps: bool) -> None:
-        self._keeps = keeps
+    def __init__(self, given: dict[str, Any]) -> None:
         self._home, self._always, self._bundle = given["hf_home"], given["always"], given["bundle"]
         self._endpoint, login = given["endpoint"], Path(given["hf_home"], "token")
         self._token, self._whose = given["token"] or "", "hf_token"
@@ -131,6 +136,7 @@ class _Asking:
             self._token, self._whose = login.read_text().strip(), str(login)
         self._proxies = {name: str(value or "") for name, value in given["proxies"].items()}
         self.lists: dict[str, dict[str, int]] = {}
+        self.notes: list[dict[str, str]] = []
         self.silent: list[str] = []
         self.refused: list[str] = []
         self.faults: list[str] = []
@@ -182,8 +188,9 @@ class _Asking:
             self.warnings.append(f"could not ask the Hub what is missing: {error}")
         else:
             self.lists[name] = hf_blobs.by_etag(found)
-            if self._keeps and found:
-                hf_cache.note_list(repo, revision, found)
+            if found:
+                path, content = hf_cache.list_note(repo, revision, found)
+                self.notes.append({"path": str(path), "content": content})
 
 
 def _list_here(home: str, repo: str, revision: str) -> dict[str, int] | None:
