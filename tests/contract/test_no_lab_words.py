@@ -13,8 +13,11 @@ PRODUCT = (
     *("ansible.cfg", "collections", "engines", "group_vars", "inventory", "playbooks", "requirements.txt"),
     *("requirements.yml", "roles", "serve.yml", "site.yml", "tools"),
 )
-# The demo and the tests of roles alone are run in the lab; the vendor of the image has the word in its name.
-AROUND = re.compile(r"^tools/(demo\.py|molecule\.sh|closing_line\.py)$|^roles/[^/]+/molecule/")
+# The demo and the tests, of roles alone too, are run in the lab; the vendor of the image has the word in
+# its name.
+AROUND = re.compile(
+    r"^tools/(demo\.py|molecule\.sh|closing_line\.py|integration\.py)$|^roles/[^/]+/molecule/"
+)
 VENDOR = re.compile(r"miaai-lab", re.IGNORECASE)
 LAB = re.compile(r"(?<![a-z])(twin)?labs?(?![a-z])|simulat|\bfake\b|\bmock|\btestbed\b", re.IGNORECASE)
 BUILT = {
