@@ -48,8 +48,9 @@ class Bench:
         return dict(json.loads(path.read_text()))
 
     def kept(self) -> dict[int, dict[str, Any]]:
-        """What the head has of measurements, by concurrency."""
-        text = shell(self.lab, self.lab.hosts[0], "find /var/lib/twinserve -name result.json -exec cat {} +")
+        """What the head has of measurements, by concurrency. AIPerf, beside them, may be just removed."""
+        look = f"[ ! -d {RUNS} ] || find {RUNS} -name result.json -exec cat {{}} +"
+        text = shell(self.lab, self.lab.hosts[0], look)
         found = [json.loads(line) for line in text.splitlines()]
         return {one["concurrency"]: one for one in found}
 
