@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from plays import ROOT, play
+from plays import play
 
 
 class Refusing(BaseHTTPRequestHandler):
@@ -53,10 +52,3 @@ def test_what_the_hub_refuses_is_a_finding_among_the_others(tmp_path: Path, hub:
     assert '"spark-a:' in head, "the faults of the machine that runs this test"
     assert "needs a token: set hf_token" in head
     assert "spark-b has [" in ran.output
-
-
-def test_the_hub_is_asked_without_a_note_on_the_head() -> None:
-    # Not played: without it the list would be noted on the machine that runs this test.
-    tasks = yaml.safe_load((ROOT / "roles/preflight/tasks/examine.yml").read_text())
-    (asking,) = [task for task in tasks if "hub.yml" in str(task)]
-    assert asking["check_mode"] is True
