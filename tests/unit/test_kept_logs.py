@@ -21,6 +21,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeNode:
     made.plan({**PLAN, "rank": 1, "log_keep": 3})
     monkeypatch.setattr(paths, "LOGS", tmp_path / "log/twinserve")
     monkeypatch.setenv("INVOCATION_ID", "abc")
+    monkeypatch.setenv("SERVICE_RESULT", "success")
     monkeypatch.setattr(time, "strftime", lambda *_: "20261129-100000")
     return made
 
@@ -38,6 +39,13 @@ def test_o07_a_log_outlives_its_container(node: FakeNode) -> None:
     assert [path.stat().st_mode & 0o777, paths.LOGS.stat().st_mode & 0o777] == [0o600, 0o700]
     assert "_SYSTEMD_INVOCATION_ID=abc" in node.calls[1], "this start's alone"
     assert node.calls[-1] == "docker rm -f glm53"
+
+
+def test_before_a_start_there_is_no_log_to_wait_for(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SERVICE_RESULT")  # as systemd has it in ExecStartPre
+    verbs.unit_clean()
+
+    assert node.calls == ["docker rm -f glm53"]
 
 
 def test_o07_two_starts_that_end_within_a_second_have_a_file_each(node: FakeNode) -> None:

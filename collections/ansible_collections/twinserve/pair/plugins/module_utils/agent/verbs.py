@@ -33,6 +33,8 @@ _RUNS = ("active", "activating")
 _LOG_KEEP = 10
 # GiB: a pair that was deployed with just enough comes back although other programs have grown a little since.
 _SLACK = 4.0
+# What systemd tells no program of a unit but those after it: before a start nothing has been printed by it.
+_AFTER = "SERVICE_RESULT"
 
 
 def report(root: Path = Path("/")) -> dict[str, Any]:
@@ -178,7 +180,8 @@ def unit_guard() -> None:
 def unit_clean() -> None:
     """Keep the log, remove what a crash left behind, undo what `run` did. Only for the unit."""
     plan = read_plan()
-    _keep_log(plan)
+    if _AFTER in os.environ:
+        _keep_log(plan)
     container.remove(plan["container"])
     for command in plan.get("after", []):
         program(command)
