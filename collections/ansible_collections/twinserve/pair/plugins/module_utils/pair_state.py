@@ -9,6 +9,8 @@ from typing import Any
 
 STATE = Path("/run/twinserve/state.json")
 FINAL = ("serving", "down")
+# Seconds between two looks at a small file in memory.
+_POLL = 0.05
 
 
 def read_state(path: Path = STATE) -> dict[str, Any] | None:
@@ -31,7 +33,7 @@ def wait_successor(pid: int | None, seconds: float, path: Path = STATE) -> bool:
     while (read_state(path) or {}).get("pid") == pid:
         if time.monotonic() >= limit:
             return False
-        time.sleep(0.2)
+        time.sleep(_POLL)
     return True
 
 
@@ -39,5 +41,5 @@ def wait_state(digest: str | None, seconds: float, path: Path = STATE) -> dict[s
     """The state once it is settled, or after `seconds`."""
     limit = time.monotonic() + seconds
     while not is_settled(state := read_state(path), digest) and time.monotonic() < limit:
-        time.sleep(0.2)
+        time.sleep(_POLL)
     return state

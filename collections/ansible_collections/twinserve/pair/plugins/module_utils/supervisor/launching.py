@@ -14,7 +14,7 @@ from .state import ApiView, Canary, Moved, Phase, RankView, State, ask, enter, t
 from .verdict import alarm
 
 _PROBE_EVERY = 1.0
-_LOOK_EVERY = 0.5
+_LOOK_EVERY = 0.2
 _LISTEN_EVERY = 10.0
 # NCCL says within its first few hundred lines what it runs over.
 _LINES = 2000
