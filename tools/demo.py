@@ -88,30 +88,35 @@ def deploy(inventory: Path, lab: str) -> str:
 
 
 def ask(show: Show) -> str:
-    """Ask the API as a user on the head would."""
+    """Ask the API through the gateway, as root on the head: others are given the authority and a key."""
     body = {
         "model": show.model,
         "messages": [{"role": "user", "content": show.question}],
         "max_tokens": show.max_tokens,
         "temperature": 0,
     }
-    url = f"http://127.0.0.1:{show.port}/v1/chat/completions"
-    curl = [
-        "curl",
-        "-sS",
-        "--max-time",
-        "60",
-        "-H",
-        "Content-Type: application/json",
-        "-d",
+    url = f"https://{show.lab}-a:{show.port}/v1/chat/completions"
+    gateway = "/etc/twinserve/gateway"
+    curl = (
+        f"curl -sS --max-time 60 --cacert {gateway}/ca.pem"
+        f' -H "Authorization: Bearer $(cat {gateway}/api-key)" -H "Content-Type: application/json" {url} -d'
+    )
+    lab = [
+        str(ROOT / "lab/lab"),
+        "exec",
+        "--name",
+        show.lab,
+        f"{show.lab}-a",
+        "sh",
+        "-c",
+        f'{curl} "$1"',
+        "sh",
         json.dumps(body),
-        url,
     ]
-    lab = [str(ROOT / "lab/lab"), "exec", "--name", show.lab, f"{show.lab}-a", *curl]
     answer = subprocess.run(lab, capture_output=True, text=True, check=False)
     if answer.returncode:
         fail(f"the API did not answer: {answer.stderr.strip()}")
-    print(f"$ curl {url} -d '{json.dumps(body)}'")
+    print(f"# {curl} '{json.dumps(body)}'")
     return str(json.loads(answer.stdout)["choices"][0]["message"]["content"])
 
 

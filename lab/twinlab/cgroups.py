@@ -6,6 +6,7 @@ each v1 hierarchy, so that they do not end with the group of the shell that star
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
@@ -96,12 +97,26 @@ def kill(group: str, timeout: float = 20.0) -> None:
         time.sleep(0.05)
 
 
+def _remove_one(folder: Path, timeout: float = 10.0) -> None:
+    """Remove a group that has no process: the kernel calls it busy until it has buried the last one."""
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            folder.rmdir()
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+        else:
+            return
+
+
 def remove(group: str) -> None:
     """Remove an empty group with all below it, and its parents when nothing else is in them."""
     top = _root()
     folder = top / group
     for path, _, _ in os.walk(folder, topdown=False):
-        Path(path).rmdir()
+        _remove_one(Path(path))
     for parent in folder.relative_to(top).parents:
         if parent == Path() or not (top / parent).is_dir():
             continue

@@ -95,14 +95,14 @@ class Lab:
     def get(self, path: str) -> dict[str, Any]:
         """GET from the API, on the head."""
         answer: dict[str, Any] = json.loads(
-            self.root(self.hosts[0], "curl", "-sS", f"http://127.0.0.1:8888{path}")
+            self.root(self.hosts[0], "curl", "-sS", f"http://127.0.0.1:18888{path}")
         )
         return answer
 
     def chat(self, text: str) -> str:
         """One chat request, on the head."""
         body = json.dumps({"model": "GLM-5.3-Flash-EXL3", "messages": [{"role": "user", "content": text}]})
-        url = "http://127.0.0.1:8888/v1/chat/completions"
+        url = "http://127.0.0.1:18888/v1/chat/completions"
         header = "Content-Type: application/json"
         answer = json.loads(
             self.root(self.hosts[0], "curl", "-sS", "-m", "60", "-H", header, "-d", body, url)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from lab_pair import ROOT, Lab, Play
 
-SERVED = "http://127.0.0.1:8888/v1/chat/completions"
+SERVED = "http://127.0.0.1:18888/v1/chat/completions"
 
 
 def command(lab: Lab, host: str) -> list[str]:

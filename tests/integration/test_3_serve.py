@@ -161,13 +161,13 @@ def test_a_missing_state_file_stops_nothing(lab: Lab, converged: Play) -> None:
 def test_another_server_on_the_apis_port_is_named_before_a_start(lab: Lab, converged: Play) -> None:
     head = lab.hosts[0]
     lab.play("playbooks/stop.yml").succeeded()
-    serve = ("python3", "-m", "http.server", "8888", "--bind", "127.0.0.1")
+    serve = ("python3", "-m", "http.server", "18888", "--bind", "127.0.0.1")
     lab.root(head, "systemd-run", "--quiet", "--unit", "foreign", *serve)
-    wait_for(lambda: "127.0.0.1:8888" in lab.root(head, "ss", "-Hltn"))
+    wait_for(lambda: "127.0.0.1:18888" in lab.root(head, "ss", "-Hltn"))
 
     run = lab.play("serve.yml").refused()
 
-    assert "port 8888 is taken by python3 (pid" in run.output
+    assert "port 18888 is taken by python3 (pid" in run.output
     lab.root(head, "systemctl", "stop", "foreign")
     lab.play("serve.yml").succeeded()
 

@@ -120,7 +120,7 @@ def test_speed_bench_is_measured_from_a_prepared_file(bench: Bench, tmp_path: Pa
 def test_a_pair_that_serves_others_is_left_alone(bench: Bench) -> None:
     head = bench.lab.hosts[0]
     body = json.dumps({"messages": [{"role": "user", "content": "Count."}], "max_tokens": 16})
-    ask = f"curl -sS -o /dev/null -H 'Content-Type: application/json' -d '{body}' http://127.0.0.1:8888/v1/chat/completions"
+    ask = f"curl -sS -o /dev/null -H 'Content-Type: application/json' -d '{body}' http://127.0.0.1:18888/v1/chat/completions"
     loop = f"while :; do {ask}; sleep 0.2; done"
     shell(
         bench.lab,

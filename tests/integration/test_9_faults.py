@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 ENGINE = "glm53-flash-tf"
 # More deaths than a real pair may have in an hour.
 MANY = {"restart_limit": 100}
-CHAT = "http://127.0.0.1:8888/v1/chat/completions"
+CHAT = "http://127.0.0.1:18888/v1/chat/completions"
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from lab_pair import ROOT, Lab, Play
 from link_setups import said
 
 pytestmark = pytest.mark.real_engine
-API = "http://127.0.0.1:8000"
+API = "http://127.0.0.1:18000"
 MODEL = "lab/SmolLM2-135M-Instruct"
 CONTAINER = "glm53-full"
 FRANCE = "What is the capital of France?"

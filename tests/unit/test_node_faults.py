@@ -14,7 +14,10 @@ from ansible_collections.twinserve.pair.plugins.module_utils.node_faults import 
 SETTINGS: dict[str, Any] = {
     "release": "v1.1",
     "allow_low_memory": False,
-    "effective": {"api_host": "127.0.0.1", "api_port": 8888, "master_port": 29551},
+    "expose": "loopback",
+    "api_host": "127.0.0.1",
+    "api_port": 8888,
+    "effective": {"master_port": 29551},
     "model_min_free_gib": 180,
 }
 MODEL, DRAFTER = "o/model@1", "o/drafter@2"
@@ -330,4 +333,13 @@ def test_a_port_that_another_server_has_is_refused_on_the_head_before_a_start() 
     assert faults(node(listeners=foreign), "head", SETTINGS, RELEASE, 0) == [said]
     assert faults(node(listeners=foreign), "worker", SETTINGS, RELEASE, 1) == []
     assert faults(node(listeners=foreign, services=UP), "head", SETTINGS, RELEASE, 0) == []
+
+
+def test_the_gateways_port_may_be_taken_by_the_gateway_alone() -> None:
+    settings = {**SETTINGS, "expose": "gateway", "api_host": "0.0.0.0", "engine_port": 18888}
+    there = [{"address": "0.0.0.0", "port": 8888, "process": "nginx", "pid": 4711}]
+    own = {"twinserve-gateway.service": {"ActiveState": "active"}}
+    said = "head: port 8888 is taken by nginx (pid 4711): stop it, or set another api_port"
+    assert faults(node(listeners=there), "head", settings, RELEASE, 0) == [said]
+    assert faults(node(listeners=there, services=own), "head", settings, RELEASE, 0) == []
     assert faults(node(listeners=None), "head", SETTINGS, RELEASE, 0) == []

@@ -108,7 +108,7 @@ def test_the_api_belongs_to_the_head_and_listens_on_loopback_by_default() -> Non
     head, worker = plans()
     start = head["command"].index("--name")
     assert head["command"][start : start + 6] == [
-        *("--name", "GLM-5.3-Flash-EXL3", "--host", "127.0.0.1", "--port", "8888"),
+        *("--name", "GLM-5.3-Flash-EXL3", "--host", "127.0.0.1", "--port", "18888"),
     ]
     assert not {"--name", "--host", "--port"} & set(worker["command"])
 
@@ -161,9 +161,9 @@ def test_the_digest_stands_for_what_a_container_was_made_from(raw: dict[str, Any
 
 
 def test_a_rank_knows_the_ports_that_it_will_listen_on() -> None:
-    head, worker = plans(master_port=29600, extra_args="--port 9000")
+    head, worker = plans(extra_args="--master-port 29600")
     assert head["ports"] == [
-        {"setting": "api_port", "host": "127.0.0.1", "port": 9000},
+        {"setting": "engine_port", "host": "127.0.0.1", "port": 18888},
         {"setting": "master_port", "host": "", "port": 29600},
     ]
     assert worker["ports"] == []
@@ -208,14 +208,21 @@ def test_a_retry_without_split_has_nothing_to_change_when_it_is_off() -> None:
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
-        ({}, {"host": "127.0.0.1", "port": 8888, "bind": "127.0.0.1"}),
-        ({"expose": "direct"}, {"host": "127.0.0.1", "port": 8888, "bind": "0.0.0.0"}),
-        ({"expose": "direct", "api_host": "::"}, {"host": "::1", "port": 8888, "bind": "::"}),
+        ({}, {"host": "127.0.0.1", "port": 18888, "bind": "127.0.0.1", "gateway": True}),
+        ({"engine_port": 9}, {"host": "127.0.0.1", "port": 9, "bind": "127.0.0.1", "gateway": True}),
         (
-            {"expose": "direct", "api_host": "192.0.2.11"},
-            {"host": "192.0.2.11", "port": 8888, "bind": "192.0.2.11"},
+            {"expose": "loopback"},
+            {"host": "127.0.0.1", "port": 8888, "bind": "127.0.0.1", "gateway": False},
         ),
-        ({"extra_args": "--port 9000"}, {"host": "127.0.0.1", "port": 9000, "bind": "127.0.0.1"}),
+        ({"expose": "direct"}, {"host": "127.0.0.1", "port": 8888, "bind": "0.0.0.0", "gateway": False}),
+        (
+            {"expose": "direct", "api_host": "::"},
+            {"host": "::1", "port": 8888, "bind": "::", "gateway": False},
+        ),
+        (
+            {"expose": "direct", "api_host": "192.0.2.11", "api_port": 9000},
+            {"host": "192.0.2.11", "port": 9000, "bind": "192.0.2.11", "gateway": False},
+        ),
     ],
 )
 def test_the_api_is_probed_where_it_listens(raw: dict[str, Any], expected: dict[str, Any]) -> None:

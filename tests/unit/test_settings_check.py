@@ -52,7 +52,10 @@ TAKEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"kv": "bf16", "dense": "fp8", "vision": False}, {"context": 196608}),
     ({"kv": "bf16", "drafter": "mtp", "dense": "bf16"}, {"context": 524288, "parallel": 1}),
     ({"expose": "direct"}, {"api_host": "0.0.0.0"}),
-    ({}, {"api_host": "127.0.0.1", "max_tokens": None, "kv_pool_gib": 11, "hf_token_given": False}),
+    ({"expose": "loopback"}, {"api_host": "127.0.0.1"}),
+    ({}, {"expose": "gateway", "api_host": "0.0.0.0", "api_port": 8888, "engine_port": 18888}),
+    ({"api_keys": {"me": "k" * 16}}, {"api_keys_given": True}),
+    ({}, {"max_tokens": None, "kv_pool_gib": 11, "hf_token_given": False}),
     ({"hf_token": TOKEN}, {"hf_token_given": True}),
 ]
 
@@ -130,7 +133,23 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "bench_host, and name that",
     ),
     ({"hf_token": 5}, "hf_token has a value that it does not take: it takes text (in quotes)"),
-    ({"expose": "gateway"}, "expose is 'gateway': it takes loopback or direct"),
+    ({"expose": "open"}, "expose is 'open': it takes gateway, loopback or direct"),
+    ({"extra_args": "--port 9000"}, "extra_args: --port is managed; use api_port"),
+    ({"engine_port": 8888}, "engine_port 8888 is api_port, which is the gateway's: set another"),
+    (
+        {"api_keys": {"me": "hunter2"}},
+        "api_keys has a value that it does not take: it takes a map of names and keys, each key 16 to 200 "
+        "letters, digits, - and _",
+    ),
+    (
+        {"gateway_tls": "acme"},
+        "gateway_tls acme needs gateway_names, the names that the service shall certify",
+    ),
+    (
+        {"gateway_tls": "files", "gateway_certificate_key": "/a"},
+        "gateway_tls files needs gateway_certificate, the path of a file on the head",
+    ),
+    ({"gateway_certificate": "/a"}, "gateway_certificate is for gateway_tls: files (gateway_tls is own_ca)"),
     (
         {"drafter": "mtp", "parallel": 4},
         "parallel 4 needs drafter dflash2 (mtp serves one request at a time)",
@@ -138,7 +157,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"vision": 0, "vision_urls": 1}, "vision_urls needs vision"),
     ({"max_tokens": 2000000}, "max_tokens 2000000 is larger than context 1048576"),
     (
-        {"api_host": "0.0.0.0"},
+        {"expose": "loopback", "api_host": "0.0.0.0"},
         "api_host 0.0.0.0 serves without authentication to every network of the head: "
         "set expose: direct to accept that",
     ),
@@ -227,7 +246,8 @@ WARNED: list[tuple[dict[str, Any], list[str]]] = [
         ["memory_reserve_gib 10 is below 14.5 for parallel 4: the node may freeze"],  # K-05
     ),
     ({"expose": "direct", "api_host": "127.0.0.1"}, []),
-    ({"vision_urls": True}, []),
+    ({"vision_urls": True}, ["vision_urls lets API clients make the head fetch URLs"]),
+    ({"expose": "loopback", "vision_urls": True}, []),
 ]
 
 
@@ -240,7 +260,7 @@ def test_what_is_allowed_but_risky_is_warned_of(raw: dict[str, Any], warnings: l
 EFFECTIVE: list[tuple[Any, dict[str, Any]]] = [
     ("--context 4096 --parallel=2", {"context": 4096, "parallel": 2}),
     ("--context 4096 --context 8192", {"context": 8192}),  # the engine takes the last
-    ("--no-thinking --port 9000", {"thinking": False, "api_port": 9000}),
+    ("--no-thinking --master-port 9000", {"thinking": False, "master_port": 9000}),
     (["--name", "mine"], {"served_name": "mine"}),
     ("--top-k 5", {"context": 1048576, "parallel": 4}),
 ]

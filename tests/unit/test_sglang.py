@@ -93,7 +93,7 @@ def test_ranks_differ_in_rank_link_and_where_they_listen() -> None:
         ({"kv_cache_dtype": "auto"}, "--kv-cache-dtype auto", "fp8_e4m3"),
         ({"speculative_tokens": 3}, "--speculative-num-draft-tokens 4", "6"),
         ({"speculative_tokens": 0}, "--reasoning-parser glm45 --disable-custom", "--speculative-algorithm"),
-        ({"api_port": 8000, "master_port": 9000}, "--dist-init-addr 198.51.100.1:9000", "30000"),
+        ({"engine_port": 8000, "master_port": 9000}, "--dist-init-addr 198.51.100.1:9000", "31000"),
         ({"nccl_debug": "WARN"}, "NCCL_DEBUG=WARN", "NCCL_DEBUG=INFO"),
         ({"kernel_cache": "/data/kernels"}, "/data/kernels/abababababab:/cache", ""),
         ({"extra_args": "--disable-cuda-graph"}, "--enable-metrics --disable-cuda-graph", ""),

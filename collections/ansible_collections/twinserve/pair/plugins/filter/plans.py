@@ -7,6 +7,7 @@ from typing import Any
 from ansible_collections.twinserve.pair.plugins.module_utils.docker_argv import docker_argv
 from ansible_collections.twinserve.pair.plugins.module_utils.render import (
     pair_config,
+    probe_host,
     rank_plans,
     snapshot_path,
 )
@@ -20,6 +21,7 @@ class FilterModule:
         return {
             "rank_plans": rank_plans,
             "pair_config": pair_config,
+            "probe_host": probe_host,
             "docker_argv": docker_argv,
             "snapshot_path": snapshot_path,
         }

@@ -1,9 +1,9 @@
 """The small language in which engine data says when something holds: `{setting: wanted}`, all of them.
 
-Wanted is a value, a list of values, or operators: `above`, `below` (a number, another setting, `setting + 30`
-or `default`), `matches` (a pattern for a whole text), `not` (a value, a list or `default`), `given` (the user
-set it), `set` (it has a value). What is not known, because what the user gave could not be read, makes its
-condition false.
+Wanted is a value, a list of values, or operators: `above`, `below`, `equals` (a number, another setting,
+`setting + 30` or `default`), `matches` (a pattern for a whole text), `not` (a value, a list or `default`),
+`given` (the user set it), `set` (it has a value). What is not known, because what the user gave could not be
+read, makes its condition false.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ def _operator(name: str, operator: str, operand: Any, facts: Facts) -> bool:
     other = _operand(name, operand, facts)
     if operator == "not":
         return not _equal(value, other)
+    if operator == "equals":
+        return _equal(value, other)
     if not isinstance(value, int | float) or not isinstance(other, int | float):
         return False
     if operator == "above":

@@ -18,7 +18,7 @@ from . import (
 from .listeners import Listener, taken
 from .rails import rank_name
 from .render import listening_ports
-from .services import node_runs
+from .services import GATEWAY, node_runs
 
 _GIB = float(1 << 30)
 
@@ -112,7 +112,10 @@ def _rdma(node: Mapping[str, Any], rank: int) -> str | None:
 def _ports(node: Mapping[str, Any], settings: Mapping[str, Any], rank: int) -> list[str]:
     """Ports that a start would find taken, after minutes of loading. The start itself looks again."""
     listeners = [Listener(**one) for one in node.get("listeners") or []]
-    return taken(listening_ports(rank, settings), listeners)
+    ports = listening_ports(rank, settings)
+    if rank == 0 and settings["expose"] == "gateway" and not node_runs(node, GATEWAY):
+        ports.append({"setting": "api_port", "host": settings["api_host"], "port": settings["api_port"]})
+    return taken(ports, listeners)
 
 
 def _host_key(node: Mapping[str, Any]) -> str | None:

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,24 @@ from . import (
     run_lock,
     services,
 )
+from .gateway import probe as gateway_probe
 from .shared_weights import HOME
 from .shell import CommandError
 
-_TOOLS = ("rsync", "netplan", "nmcli", "ip", "ping", "sudo", "docker", "git", "ib_write_bw")
+_TOOLS = (
+    "rsync",
+    "netplan",
+    "nmcli",
+    "ip",
+    "ping",
+    "sudo",
+    "docker",
+    "git",
+    "ib_write_bw",
+    "nginx",
+    "openssl",
+    "certbot",
+)
 _CONTROL_LINES = Path("/var/lib/twinserve/.ssh/authorized_keys")
 
 
@@ -80,6 +95,7 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
         "state": lambda: _json(Path("/run/twinserve/state.json")),
         "rank_plan": _rank_plan,
         "good": good.read_good,
+        "gateway": gateway_probe.read,
         # Read with the rest: who changes the node later asks whether another run has done so since.
         "held": _last_run,
         "pair_config": lambda: _json(Path(managed_files.ETC, "pair.json")),
@@ -118,7 +134,7 @@ def _identity(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
         "kernel_cache": kernels,
         "kernel_cache_is_there": Path(kernels).is_dir(),
         "tools": {name: shutil.which(name) is not None for name in _TOOLS}
-        | {"twinserve_user": _has_user("twinserve")},
+        | {"twinserve_user": _has_user("twinserve"), "cryptography": find_spec("cryptography") is not None},
         "host_key": _host_key(),
         "public_keys": key_files.read(),
         "authorized": {

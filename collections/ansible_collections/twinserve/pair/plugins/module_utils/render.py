@@ -154,13 +154,21 @@ def _mounts(
 
 def listening_ports(rank: int, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Ports that this rank will listen on, by the setting that chose each: on the head only."""
-    effective = {**settings, **settings["effective"]}
     if rank > 0:
         return []
+    host, port, setting = engine_listens(settings)
+    effective = {**settings, **settings["effective"]}
     return [
-        {"setting": "api_port", "host": effective["api_host"], "port": effective["api_port"]},
+        {"setting": setting, "host": host, "port": port},
         {"setting": "master_port", "host": "", "port": effective["master_port"]},
     ]
+
+
+def engine_listens(settings: Mapping[str, Any]) -> tuple[str, int, str]:
+    """Address and port of the engine's API, and the setting of the port: the clients have others by a gateway."""
+    if settings["expose"] == "gateway":
+        return "127.0.0.1", settings["engine_port"], "engine_port"
+    return settings["api_host"], settings["api_port"], "api_port"
 
 
 def _words(
@@ -169,7 +177,9 @@ def _words(
     words = {name: value_text(value) for name, value in settings.items()}
     words |= {name: _series(part, settings) for name, part in release.get("series", {}).items()}
     label = image_source.kernel_label(settings, release, node.get("image"))
+    host, port, _ = engine_listens(settings)
     words |= {"rank": str(rank), "ranks": str(ranks), "image_label": label}
+    words |= {"engine_host": host, "engine_port": str(port)}
     words |= {"hf_cache": str(node["hf_cache"]), "kernel_cache": str(node["kernel_cache"])}
     for kind in ("model", "drafter"):
         if settings.get(f"{kind}_id"):
@@ -220,6 +230,7 @@ def pair_config(
 ) -> dict[str, Any]:
     """The supervisor's configuration, from the plans and the head's settings."""
     effective = {**settings, **settings["effective"]}
+    host, port, _ = engine_listens(settings)
     return {
         "schema": SCHEMA,
         "pair": plans[0]["pair"],
@@ -231,9 +242,10 @@ def pair_config(
         "comm": settings.get("comm", "nccl"),
         "max_rails": release["max_rails"],
         "api": {
-            "host": probe_host(effective["api_host"]),
-            "port": effective["api_port"],
-            "bind": effective["api_host"],
+            "host": probe_host(host),
+            "port": port,
+            "bind": host,
+            "gateway": settings["expose"] == "gateway",
         },
         "start_order": _start_order(len(plans), release["start_order"]),
         "stop_order": release["stop_order"],

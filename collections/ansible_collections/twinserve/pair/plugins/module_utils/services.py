@@ -1,4 +1,4 @@
-"""Our two systemd units on this node."""
+"""Our systemd units on this node."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from .shell import run
 
 _UNITS = ("twinserve.service", "twinserve-rank.service")
+GATEWAY = "twinserve-gateway.service"
 
 
 def parse_show(text: str) -> list[dict[str, str]]:
@@ -17,9 +18,9 @@ def parse_show(text: str) -> list[dict[str, str]]:
 
 
 def read_services() -> dict[str, dict[str, str]]:
-    """State of the supervisor's and the rank's unit, by name; a unit that is not there is `inactive`."""
+    """State of our units by name, with the gateway's; one that is not there is `inactive`."""
     properties = "Id,LoadState,ActiveState,SubState,UnitFileState,StatusText,NeedDaemonReload"
-    shown = parse_show(run(["systemctl", "show", *_UNITS, "--property", properties]))
+    shown = parse_show(run(["systemctl", "show", *_UNITS, GATEWAY, "--property", properties]))
     return {one["Id"]: one for one in shown if "Id" in one}
 
 

@@ -223,6 +223,8 @@ def _map(setting: Setting, value: Any) -> dict[str, str]:
             raise NotTaken(f"{setting.name}: {name} is not a variable with a plain value")
         if one not in (None, ""):
             result[str(name)] = value_text(one)
+    if setting.pattern and not all(re.fullmatch(setting.pattern, one) for one in result.values()):
+        raise NotTaken
     return result
 
 

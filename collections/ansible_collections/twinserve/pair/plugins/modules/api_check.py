@@ -30,6 +30,21 @@ options:
     description: Reply budget in tokens.
     type: int
     default: 32
+  gateway:
+    description: The gateway in front of it, which must let in who has a key, and nobody else.
+    type: dict
+    suboptions:
+      host:
+        description: Address on which it listens.
+        type: str
+        required: true
+      port:
+        description: Its port.
+        type: int
+        required: true
+      name:
+        description: A name that its certificate must have.
+        type: str
 attributes:
   check_mode: {support: full, description: Only asks.}
   diff_mode: {support: none, description: Changes nothing.}
@@ -66,6 +81,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.api_check import ApiBusy, ApiError, check
+from ..module_utils.gateway import check as gateway_check
 
 ARGUMENTS: dict[str, Any] = {
     "base": {"type": "str", "required": True},
@@ -73,6 +89,14 @@ ARGUMENTS: dict[str, Any] = {
     "prompt": {"type": "str", "default": "What is the capital of France? Answer in one word."},
     "extra": {"type": "dict", "default": {}},
     "max_tokens": {"type": "int", "default": 32},
+    "gateway": {
+        "type": "dict",
+        "options": {
+            "host": {"type": "str", "required": True},
+            "port": {"type": "int", "required": True},
+            "name": {"type": "str"},
+        },
+    },
 }
 
 
@@ -87,6 +111,8 @@ def main() -> None:
         found = check(
             given["base"], given["served_name"], given["prompt"], given["extra"], given["max_tokens"]
         )
+        if given["gateway"]:
+            gateway_check.check(gateway_check.Gateway(**given["gateway"]))
     except ApiError as error:
         module.fail_json(msg=str(error), busy=isinstance(error, ApiBusy))
     module.exit_json(changed=False, **found)

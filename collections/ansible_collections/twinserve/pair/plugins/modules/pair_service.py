@@ -13,7 +13,8 @@ author: [The Twinserve developers]
 options:
   state:
     description:
-      - V(started) enables the service for the next boot and starts the pair unless it serves this configuration.
+      - V(started) enables the service for the next boot and starts the pair unless it serves this configuration. The
+        gateway is started or stopped before, as the configuration says.
       - V(reloaded) lets the supervisor take a new runtime and its own settings; the ranks run on.
       - V(stopped) stops all ranks, waits a while for their memory, and disables the service; stopped stays stopped,
         also through a reboot. Where no supervisor runs, it stops the rank of this node, which may have outlived one.
@@ -65,6 +66,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils.gateway import upstream
 from ..module_utils.meminfo import read_memory
 from ..module_utils.pair_state import is_settled, read_state, wait_state, wait_successor
 from ..module_utils.services import is_active, read_journal, read_services
@@ -102,6 +104,8 @@ def main() -> None:
         before = (state or {}).get("state", "stopped") if unit.get("ActiveState") == "active" else "stopped"
         after = before if not commands else "stopped" if wanted == "stopped" else "serving"
         if not module.check_mode:
+            if wanted == "started" and commands:
+                upstream.follow()
             for command in commands:
                 run(command, timeout=LONGEST_STOP)
             if any(command[1] in ("start", "restart", "reload") for command in commands):
