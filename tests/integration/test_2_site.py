@@ -86,7 +86,7 @@ def test_f01_f07_each_rank_gets_both_rails_and_its_own_gid_index(lab: Lab, conve
         assert lab.root(host, "cat", kind).strip() == "RoCE v2"
 
 
-def test_the_api_is_on_loopback_only(lab: Lab, converged: Play) -> None:
+def test_x01_the_api_is_on_loopback_only(lab: Lab, converged: Play) -> None:
     listening = lab.root(lab.hosts[0], "ss", "-Hltn", "sport", "=", ":8888").split()
 
     assert "127.0.0.1:8888" in listening
