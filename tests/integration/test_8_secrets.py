@@ -177,6 +177,7 @@ def test_what_fails_and_what_is_asked_then_leaves_no_secret(owner: Owner) -> Non
 
     with watched(lab) as seen:
         assert owner.plays("serve.yml", "-e", f"@{wrong}") != 0
+        lab.root(lab.hosts[1], "rm", "-f", "/var/lib/lab-engine/switch-uses.json")  # in a lab that was kept
         lab.verb("engine", lab.hosts[1], f"crash_at_start={json.dumps(refusal)}")
         assert owner.plays("serve.yml", "-e", "parallel=3") != 0, owner.said[-1]
         lab.verb("engine", lab.hosts[1], "--clear")
