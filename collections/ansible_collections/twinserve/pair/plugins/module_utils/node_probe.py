@@ -9,7 +9,7 @@ import pwd
 import shutil
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from . import (
     meminfo,
     network_owner,
     nfs_probe,
+    private_folders,
     rdma,
     run_lock,
     services,
@@ -68,6 +69,7 @@ class Wanted:
     snapshots: tuple[tuple[str, str], ...] = ()
     copied: bool = False
     names: tuple[str, ...] = ()
+    private: dict[str, str] = field(default_factory=dict)
 
 
 def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
@@ -91,6 +93,7 @@ def probe(wanted: Wanted, pool: Executor) -> dict[str, Any]:
         "displays": displays.read_outputs,
         "files": managed_files.read_fingerprints,
         "services": services.read_services,
+        "private": lambda: private_folders.read(wanted.private),
         "listeners": lambda: [asdict(one) for one in listeners.read_listeners()],
         "state": lambda: _json(Path("/run/twinserve/state.json")),
         "rank_plan": _rank_plan,
@@ -134,7 +137,8 @@ def _identity(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
         "kernel_cache": kernels,
         "kernel_cache_is_there": Path(kernels).is_dir(),
         "tools": {name: shutil.which(name) is not None for name in _TOOLS}
-        | {"twinserve_user": _has_user("twinserve"), "cryptography": find_spec("cryptography") is not None},
+        | {"twinserve_user": _has_user("twinserve", Path("/var/lib/twinserve"))}
+        | {"cryptography": find_spec("cryptography") is not None},
         "host_key": _host_key(),
         "public_keys": key_files.read(),
         "authorized": {
@@ -192,12 +196,13 @@ def _free(path: Path) -> dict[str, Any]:
     return {"path": str(path), "device": os.stat(path).st_dev, "free_gb": round(usage.free / 1e9, 1)}  # noqa: PTH116
 
 
-def _has_user(name: str) -> bool:
+def _has_user(name: str, home: Path) -> bool:
+    """Whether there is such a user, with a home that is root's: what stands in it is believed by root."""
     try:
         pwd.getpwnam(name)
     except KeyError:
         return False
-    return True
+    return home.is_dir() and home.stat().st_uid == 0
 
 
 def _json(path: Path) -> Any:

@@ -7,13 +7,16 @@ DOCUMENTATION = r"""
 module: api_check
 short_description: Verify the API of a serving pair
 description:
-  - Runs on the head. Lists the models, asks for one chat completion and reads the metrics.
+  - Runs on the head. Lists the models, asks for one chat completion and reads the metrics, and sees where the API listens.
 author: [The Twinserve developers]
 options:
   base:
     description: Base URL of the API without C(/v1).
     type: str
     required: true
+  bind:
+    description: Address at which the API must listen; not looked at when it is not given.
+    type: str
   served_name:
     description: Model id that must be listed.
     type: str
@@ -77,14 +80,18 @@ health:
 """
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.api_check import ApiBusy, ApiError, check
+from ..module_utils.api_check import ApiBusy, ApiError, bound, check
 from ..module_utils.gateway import check as gateway_check
+from ..module_utils.listeners import read_listeners
+from ..module_utils.shell import CommandError
 
 ARGUMENTS: dict[str, Any] = {
     "base": {"type": "str", "required": True},
+    "bind": {"type": "str"},
     "served_name": {"type": "str", "required": True},
     "prompt": {"type": "str", "default": "What is the capital of France? Answer in one word."},
     "extra": {"type": "dict", "default": {}},
@@ -113,6 +120,10 @@ def main() -> None:
         )
         if given["gateway"]:
             gateway_check.check(gateway_check.Gateway(**given["gateway"]))
+        if given["bind"]:
+            bound(given["bind"], urlsplit(given["base"]).port or 80, read_listeners())
+    except CommandError as error:
+        module.fail_json(msg=f"where the API listens is not known: {error}", busy=False)
     except ApiError as error:
         module.fail_json(msg=str(error), busy=isinstance(error, ApiBusy))
     module.exit_json(changed=False, **found)

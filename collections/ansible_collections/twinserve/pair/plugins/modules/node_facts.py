@@ -47,6 +47,10 @@ options:
     type: list
     elements: str
     default: []
+  private:
+    description: Folders that none but their owner may read, by setting; the mode of each that is here is reported.
+    type: dict
+    default: {}
 attributes:
   check_mode: {support: full, description: Only reads.}
   diff_mode: {support: none, description: Changes nothing.}
@@ -69,7 +73,7 @@ ansible_facts:
   contains:
     twinserve_node:
       description: "Keys: hostname, architecture, kernel, python, user, kernel_cache, kernel_cache_is_there, tools, host_key, public_keys,
-        authorized, runtime, hf, memory, devices, infiniband, lost_devices, network, resolved, docker, image, images, nfs, gpu,
+        authorized, runtime, hf, memory, devices, infiniband, lost_devices, network, resolved, docker, image, images, nfs, private, gpu,
         gpu_holders, gpu_process, clock, displays, files, services, listeners, state, rank_plan, good, held, pair_config, disk, errors."
       type: dict
       returned: always
@@ -97,6 +101,7 @@ ARGUMENTS: dict[str, Any] = {
     },
     "copied": {"type": "bool", "default": False},
     "names": {"type": "list", "elements": "str", "default": []},
+    "private": {"type": "dict", "default": {}},
 }
 
 
@@ -113,6 +118,7 @@ def main() -> None:
         snapshots=tuple((one["repo"], one["revision"]) for one in module.params["snapshots"]),
         copied=module.params["copied"],
         names=tuple(module.params["names"]),
+        private=module.params["private"],
     )
     with ThreadPoolExecutor(max_workers=6) as pool:
         facts: dict[str, Any] = probe(wanted, pool)
