@@ -10,6 +10,8 @@ from ansible_collections.twinserve.pair.plugins.module_utils.firewall_plan impor
 from ansible_collections.twinserve.pair.plugins.module_utils.firewall_rules import FILE, replacing, signature
 from ansible_collections.twinserve.pair.plugins.module_utils.managed_files import fingerprint
 from ansible_collections.twinserve.pair.plugins.module_utils.other_firewalls import parse_firewalld, parse_ufw
+from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import load_product
+from engine_data import faults, resolved
 
 LINKS = [
     [
@@ -97,6 +99,20 @@ def test_what_stays_open_and_what_closes_follow_the_settings(
     found = rules(plans(**settings)[0]["rules"])
     assert f"tcp dport {is_open} accept" in found
     assert any(rule.startswith(f"tcp dport {closed} ") for rule in found)
+
+
+def test_x04_the_master_is_the_heads_rail_and_another_one_is_refused() -> None:
+    refused = faults(extra_args=["--master", "192.0.2.11"])
+    assert refused == ["extra_args: --master is managed; use fabric_netdev"]
+    for engine, flag in (("vllm", "--master-addr"), ("sglang", "--dist-init-addr")):
+        data = load_product(engine)
+        release = data.release(data.releases()[-1])
+        assert "fabric_netdev" in release["managed_flags"][flag]
+
+
+def test_x04_without_the_firewall_it_is_warned_of_once() -> None:
+    told = resolved(firewall=False).warnings
+    assert [text for text in told if "firewall is false: master_port 29551" in text] == told
 
 
 def test_the_ranges_that_the_kernel_takes_random_ports_from_is_the_nodes_own() -> None:
@@ -218,7 +234,7 @@ def test_ufw_gets_a_rule_for_each_rail_and_peer_that_it_lacks() -> None:
 
 
 def test_firewalld_gets_a_rule_in_the_zone_that_the_rail_has_or_gets() -> None:
-    seen = {"ufw": None, "firewalld": parse_firewalld(FIREWALLD, "drop"), "added": []}
+    seen: dict[str, Any] = {"ufw": None, "firewalld": parse_firewalld(FIREWALLD, "drop"), "added": []}
     found = other_firewalls.steps(seen, ["enp1s0f1np1", "enP2p1s0f1np1"], ["192.168.177.2"])
     assert found["add"] == [{"in": "firewalld", "zone": "drop", "peer": "192.168.177.2"}]
 

@@ -96,8 +96,8 @@ def keep(about: Mapping[str, Any]) -> None:
     Path(FILE).parent.mkdir(mode=0o755, exist_ok=True)
     for path, text in ((FILE, about["rules"]), (UNIT, about["unit"])):
         atomic_file.replace(Path(path), text.encode(), 0o644)
-    # No reload of systemd, which would take the GPU from a running rank: it finds a new unit by itself.
-    run(["systemctl", "--quiet", "--no-reload", "enable", _SERVICE])
+    # By its files alone: a reload of systemd would take the GPU from a running rank.
+    run(["systemctl", "--quiet", "--root=/", "enable", _SERVICE])
     run(["systemctl", "start", _SERVICE])
 
 
@@ -121,7 +121,7 @@ def absent(check: bool) -> Outcome:
     if listing:
         run(["nft", _DELETE])
     if Path(UNIT) in paths:
-        run(["systemctl", "--quiet", "--no-reload", "disable", _SERVICE])
+        run(["systemctl", "--quiet", "--root=/", "disable", _SERVICE])
         run(["systemctl", "stop", _SERVICE])
     for path in paths:
         path.unlink()

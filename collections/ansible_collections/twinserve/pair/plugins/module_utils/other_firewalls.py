@@ -13,9 +13,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from . import atomic_file
 from .shell import CommandError, run
 
-NOTE = Path("/var/lib/twinserve/firewall.json")
+NOTE = Path("/etc/twinserve/firewall.json")
 UFW = Path("/etc/ufw")
 _TUPLE = re.compile(
     r"^### tuple ### allow any any 0\.0\.0\.0/0 any (?P<peer>[\d.]+) in_(?P<netdev>\S+)", re.MULTILINE
@@ -112,8 +113,8 @@ def change(add: Sequence[Opening], drop: Sequence[Opening]) -> None:
             # What lasts and what is in force are two; a reload would drop what the owner has in force alone.
             run([argv[0], "--permanent", *argv[1:]])
         ours = [one for one in ours if one != opening] + [opening] * is_new
-        NOTE.parent.mkdir(parents=True, exist_ok=True)
-        NOTE.write_text(json.dumps(ours))
+        NOTE.parent.mkdir(mode=0o755, exist_ok=True)
+        atomic_file.replace(NOTE, json.dumps(ours).encode(), 0o644)
     if not ours:
         NOTE.unlink(missing_ok=True)
 
