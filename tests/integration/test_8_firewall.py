@@ -1,4 +1,4 @@
-"""What the engine listens on is the pair's alone: scanned, at work, after a boot, beside the rules of others."""
+"""What the engine listens on is the pair's alone: scanned, at work, after a boot, beside others' rules."""
 
 from __future__ import annotations
 

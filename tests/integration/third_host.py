@@ -28,6 +28,8 @@ def address(lab: Lab, host: str, network: str) -> str:
 def third_host(lab: Lab) -> Iterator[str]:
     """Its network namespace, for `scan`."""
     name, cable = f"third-{lab.name}", f"lab-{lab.name}-cable"
+    if Path("/run/netns", name).exists():
+        _ip("netns", "del", name)  # of a run that was killed
     _ip("netns", "add", name)
     try:
         for number, network in enumerate(NETWORKS):
