@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import fabric_record, guard, way_back
+from ansible_collections.twinserve.pair.plugins.module_utils.confirming import LIMIT
 from ansible_collections.twinserve.pair.plugins.modules import rail_addresses
 from fake_ports import shown
 from fake_rails import BARE, MINE, OFFICE, OLD, PORT, PROFILE, READY, Capture, Node, addressed, change
@@ -82,7 +83,7 @@ def test_f13_a_timer_of_systemd_takes_the_change_back_when_nobody_confirms(
     assert (node.file.read_text() if node.file.exists() else None) == before
     assert node.acts("netplan")[-1] == "netplan apply"
     assert "ip addr add 192.0.2.11/24 dev enP7s7" in node.acts("ip")
-    assert change(capsys, state="confirmed")["msg"] == "the node has taken the change of its rails back"
+    assert change(capsys, state="confirmed")["msg"] == "the node has taken the change of the rails back"
 
 
 def test_f13_a_confirmed_change_can_no_longer_be_taken_back(node: Node, capsys: Capture) -> None:
@@ -285,7 +286,7 @@ def test_f13_no_command_of_a_change_outlasts_its_timer(
     answer = change(capsys, state=state)
     assert answer["failed"]
     assert answer["msg"].startswith("networkctl did not answer within 1 s; ")
-    assert guard.LIMIT > 20, "seconds for all commands of a change"
+    assert LIMIT > 20, "seconds for all commands of a change"
 
 
 def test_f14_networkmanagers_port_gets_a_profile_of_ours(node: Node, capsys: Capture) -> None:

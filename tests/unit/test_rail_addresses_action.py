@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.twinserve.pair.plugins.action import rail_addresses
-from ansible_collections.twinserve.pair.plugins.module_utils.guard import LIMIT
+from ansible_collections.twinserve.pair.plugins.module_utils.confirming import LIMIT
+from ansible_collections.twinserve.pair.plugins.plugin_utils import keeping
 from fake_ports import Clock
 
 Answers = list[dict[str, Any] | Exception]
 
 ARMED = {"changed": True, "way_back": "armed", "diff": {"before": "a", "after": "b"}}
 KEPT = {"changed": True, "way_back": "kept"}
-UNDONE = {"failed": True, "msg": "the node has taken the change of its rails back", "way_back": "undone"}
+UNDONE = {"failed": True, "msg": "the node has taken the change of the rails back", "way_back": "undone"}
 LOST = AnsibleConnectionFailure("port 22: Connection timed out")
 PORTS = [{"netdev": "enp1s0f0np0", "address": "192.168.177.2/24", "mtu": 9000}]
 
@@ -26,13 +27,13 @@ class Changed:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: Answers, **args: Any) -> None:
         self.clock, self.events, self.shown = Clock(), list[str](), list[str]()
         self.answers = answers
-        plugin: Any = rail_addresses
+        plugin: Any = keeping
         monkeypatch.setattr(plugin, "time", self.clock)
         monkeypatch.setattr(plugin, "display", SimpleNamespace(display=self.shown.append))
         monkeypatch.setattr(plugin.ActionBase, "run", lambda *_: {})
         task = SimpleNamespace(args=args or {"ports": PORTS}, check_mode=False)
         connection = SimpleNamespace(reset=lambda: self.events.append("reset"))
-        action = plugin.ActionModule(task, connection, None, None, None, None)
+        action = rail_addresses.ActionModule(task, connection, None, None, None, None)
         monkeypatch.setattr(action, "_execute_module", self._answer)
         self.told: dict[str, Any] = action.run(None, {"inventory_hostname": "spark-b"})
 

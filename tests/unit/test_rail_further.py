@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import nm_profiles, rails_apply
-from ansible_collections.twinserve.pair.plugins.module_utils.guard import ApplyError
+from ansible_collections.twinserve.pair.plugins.module_utils.confirming import ApplyError
 from probes import link
 
 PORT: dict[str, Any] = {"netdev": "a0", "address": "10.9.1.1/24", "mtu": 9000}

@@ -12,6 +12,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     bandwidth_judge,
     bandwidth_plan,
     findings,
+    firewall_plan,
     rail_verdict,
     services,
 )
@@ -38,7 +39,7 @@ def doctor_findings(hosts: Iterable[Mapping[str, Any]], report: Mapping[str, Any
     by_name = {str(host["inventory_hostname"]): host for host in hosts}
     names = [rank["name"] for rank in report["ranks"]]
     members = [by_name.get(name, {"inventory_hostname": name}) for name in names]
-    found = [*findings.of_pair(report), *_link(members), *_gpu_memory(members)]
+    found = [*findings.of_pair(report), *_link(members), *_firewall(members), *_gpu_memory(members)]
     for name, host in zip(names, members, strict=True):
         found += findings.of_node(
             name,
@@ -52,6 +53,15 @@ def doctor_findings(hosts: Iterable[Mapping[str, Any]], report: Mapping[str, Any
 def _link(members: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     """What the fabric role would refuse or warn of; it needs a look at all nodes, and their settings."""
     yield from findings.of_link(_plans(members))
+
+
+def _firewall(members: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Nodes whose engine listens to everybody although it should not."""
+    for host in members:
+        facts = host.get("ansible_facts") or {}
+        text = firewall_plan.problem(facts.get("twinserve_node") or {}, facts.get("twinserve_settings") or {})
+        if text:
+            yield Finding(findings.WARNING, str(host["inventory_hostname"]), text)
 
 
 def _plans(members: Sequence[Mapping[str, Any]], **changes: Any) -> list[dict[str, Any]]:

@@ -22,6 +22,11 @@ def management_address(host: Mapping[str, Any]) -> str:
     return str(host.get("ansible_host") or host["inventory_hostname"])
 
 
+def ssh_port(host: Mapping[str, Any]) -> int:
+    """The port at which ssh reaches a host."""
+    return int(host.get("ansible_port") or host.get("ansible_ssh_port") or 22)
+
+
 def names_to_resolve(hosts: Iterable[Mapping[str, Any]]) -> list[str]:
     """The names by which the head must know others: workers, and peers on the link."""
     ranks = list(hosts)
@@ -94,6 +99,7 @@ class FilterModule:
         """Map each name to its function."""
         return {
             "management_address": management_address,
+            "ssh_port": ssh_port,
             "netloc": netloc,
             "names_to_resolve": names_to_resolve,
             "control_ways": control_ways,

@@ -10,6 +10,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     bandwidth_judge,
     bandwidth_plan,
     fabric_plan,
+    firewall_plan,
     good_choice,
     gpu_choice,
     hf_cache,
@@ -142,6 +143,18 @@ def _expected(port: Mapping[str, Any], devices: Iterable[Mapping[str, Any]]) -> 
     return {"netdev": port["netdev"], "hca": port["hca"], "address": address, "gid_index": index}
 
 
+def plan_firewall(
+    nodes: Sequence[Mapping[str, Any]],
+    settings: Sequence[Mapping[str, Any]],
+    plans: Sequence[Mapping[str, Any]],
+    ssh_ports: Sequence[int],
+    unit: str,
+) -> list[dict[str, Any]]:
+    """One plan of the firewall a node, by rank; `plans` are those of the link."""
+    links = [_expected_link(plan, node) for plan, node in zip(plans, nodes, strict=True)]
+    return firewall_plan.plan(nodes, settings, links, list(ssh_ports), unit)
+
+
 def nodes_by_name(hosts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The probes of those hosts that could be looked at."""
     facts = {str(host["inventory_hostname"]): host.get("ansible_facts") or {} for host in hosts}
@@ -169,6 +182,7 @@ class FilterModule:
         """Map each name to its function."""
         return {
             "fabric_plan": plan_fabric,
+            "firewall_plan": plan_firewall,
             "serving": serving,
             "started": services.pair_started,
             "rails_to_prove": rail_verdict.to_prove,

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from . import fabric_record, port_state, restore, way_back
+from .confirming import LIMIT, UNDO, ApplyError
 from .netdevs import read_links
 from .shell import CommandError
 
 NAME = "fabric"
-# Seconds from the change until the node takes it back by itself. Our own checks end after 16 at the latest,
-# usually after 2, so that a new connection, for which ssh is given 10, still comes in time.
-LIMIT = 25
 # Seconds for all commands of a change, so that none runs on, or begins, when the timer has undone it.
 APPLY = 20
 # Seconds for the addresses by which somebody reaches this node to come back, and that they must then stay.
 _OTHERS, _STAY = 5, 1
-# Seconds that an undo and what it brings back may take.
-_UNDO = 15
-
-
-class ApplyError(RuntimeError):
-    """The change was not kept; the text says why, and that the state before it is back."""
 
 
 @dataclass(frozen=True)
@@ -41,21 +32,8 @@ class Change:
     about: dict[str, Any]
 
 
-@contextmanager
-def alone() -> Iterator[None]:
-    """Look and change while nobody else does. Raises ApplyError when the change before does not end."""
-    with way_back.lock(NAME, LIMIT + _UNDO, _is_settled) as is_held:
-        if not is_held:
-            raise ApplyError("another change of the rails has not ended: run this again in a minute")
-        yield
-
-
-def _is_settled() -> bool:
-    return way_back.state(NAME) not in ("armed", "undoing")
-
-
 def guarded(change: Change) -> None:
-    """Arm, apply, check; within `alone`, the looking too, so that `before` is what is there.
+    """Arm, apply, check; within `confirming.alone`, the looking too, so that `before` is what is there.
 
     Leaves the way back armed; raises ApplyError when all is as before again.
     """
@@ -107,7 +85,7 @@ def _undo(others: Collection[Mapping[str, Any]], undone: str) -> str:
         way_back.undo_now(NAME)
     except CommandError as error:
         return f"the way back could not be taken ({error}): look at the node's console"
-    limit = time.monotonic() + _UNDO
+    limit = time.monotonic() + UNDO
     missing = [one for one in others if not _has(one["address"].split("/")[0])]
     while missing and time.monotonic() < limit:
         time.sleep(0.2)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from . import fabric_record, guard, netplan_file, netplan_merge, nm_profiles, port_state, restore, way_back
-from .guard import ApplyError, Change
-from .rails_apply import Outcome
+from .confirming import ApplyError, Outcome
+from .guard import Change
 from .shell import CommandError, CommandTimeout, run
 
 # Seconds until the ports are as they were.
@@ -33,8 +34,14 @@ def absent(check: bool) -> Outcome:
     return outcome
 
 
+def confirmed(about: Mapping[str, Any]) -> None:
+    """What waits for a change of the link to be kept."""
+    if about["kind"] == "absent":
+        finish()
+
+
 def finish() -> None:
-    """After the confirmation: profiles that wait for it, and the record, are removed."""
+    """Profiles that wait for the confirmation, and the record, are removed."""
     record = fabric_record.load() or {"profiles": {}}
     for netdev in nm_profiles.ours() if nm_profiles.is_running() else []:
         if record["profiles"].get(netdev) is None:

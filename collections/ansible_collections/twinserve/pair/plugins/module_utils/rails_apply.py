@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import fabric_record, guard, netplan_file, netplan_merge, nm_profiles, port_state
-from .guard import ApplyError, Change
+from .confirming import ApplyError, Outcome
+from .guard import Change
 from .netdevs import read_links
 from .shell import run
 
@@ -37,16 +38,6 @@ class Wish:
     def own_ports(self) -> list[Mapping[str, Any]]:
         """What those ports shall have; the others of the plan are kept as somebody else set them up."""
         return [port for port in self.ports if port["netdev"] in self.netdevs]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """`armed`: a way back waits to be confirmed."""
-
-    changed: bool = False
-    before: str = ""
-    after: str = ""
-    armed: bool = False
 
 
 def present(wish: Wish, check: bool) -> Outcome:

@@ -74,7 +74,8 @@ ansible_facts:
     twinserve_node:
       description: "Keys: hostname, architecture, kernel, python, user, kernel_cache, kernel_cache_is_there, tools, host_key, public_keys,
         authorized, runtime, hf, memory, devices, infiniband, lost_devices, network, resolved, docker, image, images, nfs, private, gpu,
-        gpu_holders, gpu_process, clock, displays, files, services, listeners, state, rank_plan, good, held, pair_config, disk, errors."
+        gpu_holders, gpu_process, clock, displays, files, firewall, services, listeners, state, rank_plan, good, held, gateway,
+        pair_config, disk, errors."
       type: dict
       returned: always
 """

@@ -75,11 +75,12 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import rails_absent, rails_apply, rails_confirm
-from ..module_utils.guard import ApplyError, alone
+from ..module_utils import guard, rails_absent, rails_apply
+from ..module_utils.confirming import ApplyError, Outcome, alone, answer
 from ..module_utils.netplan_merge import MergeError
 from ..module_utils.shell import CommandError
 
+WHAT = "the rails"
 ARGUMENTS: dict[str, Any] = {
     "netplan": {"type": "str"},
     "profiles": {"type": "list", "elements": "dict", "default": []},
@@ -96,7 +97,7 @@ def main() -> None:
     )
     try:
         if module.params["state"] == "confirmed":
-            confirm(module)
+            answer(module, guard.NAME, WHAT, rails_absent.confirmed)
         outcome = change(module.params, module.check_mode)
     except (ApplyError, MergeError, CommandError) as error:
         # Said also of a change that never began: who called must not wait for a timer.
@@ -105,30 +106,13 @@ def main() -> None:
     module.exit_json(changed=outcome.changed, diff=diff, way_back="armed" if outcome.armed else "none")
 
 
-def change(params: dict[str, Any], check: bool) -> rails_apply.Outcome:
+def change(params: dict[str, Any], check: bool) -> Outcome:
     """Do or predict what `state` says. Raises ApplyError, MergeError or CommandError."""
-    with nullcontext() if check else alone():
+    with nullcontext() if check else alone(guard.NAME, WHAT):
         if params["state"] == "absent":
             return rails_absent.absent(check)
         wish = rails_apply.Wish(params["netplan"], params["profiles"], params["ports"])
         return rails_apply.present(wish, check)
-
-
-def confirm(module: AnsibleModule) -> None:
-    """Keep the change that is armed; ends the module."""
-    try:
-        outcome = "none" if module.check_mode else rails_confirm.confirm()
-    except rails_confirm.UntidyError as error:
-        module.fail_json(msg=f"{error}; run this again", way_back="kept")
-    except CommandError as error:
-        # Nobody knows: the change is kept, or its timer takes it back.
-        module.fail_json(msg=str(error))
-    if outcome == "undone":
-        module.fail_json(msg="the node has taken the change of its rails back", way_back=outcome)
-    if outcome == "none" and not module.check_mode:
-        text = "no change of the rails waits to be confirmed: the node was restarted, or another run ended it"
-        module.fail_json(msg=text, way_back=outcome)
-    module.exit_json(changed=outcome == "kept", way_back=outcome)
 
 
 if __name__ == "__main__":
