@@ -33,7 +33,10 @@ from ansible_collections.twinserve.pair.plugins.module_utils.settings_spec impor
 from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import engine_names, load_product
 
 ENGINE = "tensorfold"
-GROUPS = ("What is served", "Memory and speed", "Link", "Image and weights", "Running", "Benchmark")
+GROUPS = (
+    *("What is served", "Memory and speed", "Link", "Image and weights", "Running", "Monitoring"),
+    "Benchmark",
+)
 MANUAL = ROOT / "group_vars" / "all" / "settings.yml"
 README = ROOT / "README.md"
 MARKS = ("<!-- settings:begin -->", "<!-- settings:end -->")

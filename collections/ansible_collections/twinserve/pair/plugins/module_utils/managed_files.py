@@ -12,12 +12,22 @@ UNITS = "/etc/systemd/system"
 SBIN = "/usr/local/sbin"
 RUNTIME = "/usr/local/lib/twinserve"
 
+# On the workers only those of the node.
+MONITORING = (
+    "twinserve-prometheus.service",
+    "twinserve-alertmanager.service",
+    "twinserve-node-exporter.service",
+    "twinserve-node-metrics.timer",
+    "twinserve-node-metrics.service",
+)
 PATHS = (
     f"{ETC}/rank.json",
     f"{ETC}/pair.json",
     f"{ETC}/known_hosts",
     f"{UNITS}/twinserve.service",
     f"{UNITS}/twinserve-rank.service",
+    *(f"{UNITS}/{name}" for name in MONITORING),
+    f"{ETC}/monitoring/bringing",
     f"{SBIN}/twinserve-rank",
     f"{SBIN}/twinserve-control",
     f"{SBIN}/twinserve-image",

@@ -39,7 +39,10 @@ from . import (
 from .shared_weights import HOME
 from .shell import CommandError
 
-_TOOLS = ("rsync", "netplan", "nmcli", "ip", "ping", "sudo", "docker", "git", "ib_write_bw")
+_TOOLS = (
+    *("rsync", "netplan", "nmcli", "ip", "ping", "sudo", "docker", "git", "ib_write_bw"),
+    *("prometheus", "prometheus-alertmanager", "prometheus-node-exporter"),
+)
 _CONTROL_LINES = Path("/var/lib/twinserve/.ssh/authorized_keys")
 
 
