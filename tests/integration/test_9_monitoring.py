@@ -52,8 +52,10 @@ class Mail(socketserver.StreamRequestHandler):
             if text and word != b".":
                 continue
             text = word == b"DATA"
-            self.wfile.write(b"354 go on\\r\\n" if text else b"250 well\\r\\n")
+            code = b"354" if text else b"221" if word == b"QUIT" else b"250"
+            self.wfile.write(code + b" so be it\\r\\n")
 
+socketserver.ThreadingTCPServer.allow_reuse_address = True
 mail = socketserver.ThreadingTCPServer(("127.0.0.1", 2525), Mail)
 threading.Thread(target=mail.serve_forever).start()
 http.server.ThreadingHTTPServer(("127.0.0.1", 9999), Hook).serve_forever()
@@ -125,7 +127,7 @@ def ask(lab: Lab, query: str) -> list[dict[str, Any]]:
 def told(lab: Lab, alert: str, status: str = "firing") -> bool:
     """Whether the receiver got this of an alert."""
     text = shell(lab, lab.hosts[0], "cat /root/alerts 2>/dev/null || true")
-    got = [one for line in text.splitlines() for one in json.loads(line)["alerts"]]
+    got = [one for line in text.splitlines() if line for one in json.loads(line)["alerts"]]
     return any((one["labels"]["alertname"], one["status"]) == (alert, status) for one in got)
 
 

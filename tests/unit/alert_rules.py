@@ -19,7 +19,10 @@ def rendered(engine: str = "tensorfold", **raw: Any) -> str:
     header, _, text = TEMPLATE.read_text(encoding="utf-8").partition("\n")
     assert header.startswith("#jinja2:")
     environment = jinja2.Environment(
-        variable_start_string="[%", variable_end_string="%]", undefined=jinja2.StrictUndefined
+        variable_start_string="[%",
+        variable_end_string="%]",
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
     )
     metrics = (PRODUCT if engine == "tensorfold" else load_product(engine)).engine["metrics"]
     return environment.from_string(text).render(
