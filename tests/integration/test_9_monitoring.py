@@ -149,6 +149,9 @@ def test_all_targets_are_up_and_nothing_was_restarted_or_reloaded(watched: Watch
     }  # fmt: skip
     assert all(watched.before[0].values())
     assert watched.after == watched.before, "containers, and reloads of systemd, which takes their GPUs"
+    for host in lab.hosts:
+        asked = shell(lab, host, "systemctl show twinserve-rank --property NeedDaemonReload --value")
+        assert asked.strip() == "no", "nobody is told to do it by hand"
 
 
 def test_nothing_listens_where_others_could_reach_it(watched: Watched) -> None:
@@ -219,6 +222,7 @@ def test_a_frozen_rank_is_told_by_its_canary(watched: Watched) -> None:
 
 def test_a_pulled_rail_is_told_when_the_pair_serves_on_without_it(watched: Watched) -> None:
     lab = watched.lab
+    settled(lab, restart_limit=3, canary_interval=60)
     lab.verb("cut-rail", "1")
     try:
         wait_for(lambda: told(lab, "TwinserveRailMissing"), lab, 300)

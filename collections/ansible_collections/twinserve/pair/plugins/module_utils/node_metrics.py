@@ -66,8 +66,11 @@ def link(rails: Sequence[Mapping[str, Any]], devices: Iterable[Device]) -> Itera
     )
     yield Metric(
         "twinserve_gid_moved",
-        "Whether the RoCE v2 GID has another index than the rank was started with, or is gone.",
-        [(labels, device is not None and _moved(rail, device)) for labels, rail, device in ends],
+        "Whether the RoCE v2 GID of a rail that is up has another index than at the start, or is gone.",
+        [
+            (labels, device is not None and device.up and _moved(rail, device))
+            for labels, rail, device in ends
+        ],
     )
 
 
