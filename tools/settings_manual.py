@@ -34,13 +34,8 @@ from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import
 
 ENGINE = "tensorfold"
 GROUPS = (
-    "What is served",
-    "Memory and speed",
-    "Link",
-    "Image and weights",
-    "Running",
-    "Firewall",
-    "Benchmark",
+    *("What is served", "Memory and speed", "Link", "Image and weights", "Running"),
+    *("Gateway", "Firewall", "Monitoring", "Benchmark"),
 )
 MANUAL = ROOT / "group_vars" / "all" / "settings.yml"
 README = ROOT / "README.md"

@@ -29,7 +29,7 @@ def ends_all(tree: Any) -> Iterator[str]:
             yield from ends_all(value)
 
 
-@pytest.mark.parametrize("role", ["fabric", "container", "model", "serve"])
+@pytest.mark.parametrize("role", ["fabric", "container", "model", "serve", "monitoring"])
 def test_each_role_begins_with_the_question_whether_the_pair_is_whole(role: str) -> None:
     first = yaml.safe_load((ROOT / f"roles/{role}/tasks/main.yml").read_text())[0]
     assert first["ansible.builtin.import_role"] == {"name": "preflight", "tasks_from": "whole"}

@@ -23,6 +23,6 @@ def tasks(playbook: str, *words: str) -> list[str]:
 
 @pytest.mark.parametrize("playbook", ["site.yml", "serve.yml", "playbooks/ranks.yml"])
 def test_only_the_question_at_the_end_is_left_out(playbook: str) -> None:
-    whole = tasks(playbook)
-    assert whole[-2:] == ASKED
-    assert tasks(playbook, "--skip-tags", "verify") == whole[:-2]
+    whole, left = tasks(playbook), tasks(playbook, "--skip-tags", "verify")
+    assert [name for name in whole if name.startswith("serve")][-2:] == ASKED
+    assert left == [name for name in whole if name not in ASKED]

@@ -87,7 +87,7 @@ def test_all_goes_and_a_second_look_finds_nothing(root: Path, programs: Programs
     assert left == {"etc/hosts", "usr/local/sbin/mine"}
     assert not (tmp_path / "hf/hub" / FOLDER).exists()
     assert f"docker image rm {IMAGE}" in programs.calls
-    assert "systemctl --quiet disable twinserve.service" in programs.calls
+    assert "systemctl --quiet disable --now twinserve.service" in programs.calls
     programs.answer("docker_image_ls", "")
     assert [item for item in cleaning.find([], root) if item.how != "user"] == []
 

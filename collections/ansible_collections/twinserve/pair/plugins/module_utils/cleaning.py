@@ -99,7 +99,7 @@ def remove(item: Item) -> None:
     path = Path(item.name)
     match item.how:
         case "unit":
-            run(["systemctl", "--quiet", "disable", path.name])
+            run(["systemctl", "--quiet", "disable", "--now", path.name])
             path.unlink(missing_ok=True)
         case "path":
             path.unlink(missing_ok=True)

@@ -12,6 +12,14 @@ UNITS = "/etc/systemd/system"
 SBIN = "/usr/local/sbin"
 RUNTIME = "/usr/local/lib/twinserve"
 
+# On the workers only those of the node.
+MONITORING = (
+    "twinserve-prometheus.service",
+    "twinserve-alertmanager.service",
+    "twinserve-node-exporter.service",
+    "twinserve-node-metrics.timer",
+    "twinserve-node-metrics.service",
+)
 PATHS = (
     f"{ETC}/rank.json",
     f"{ETC}/pair.json",
@@ -28,6 +36,8 @@ PATHS = (
     f"{UNITS}/twinserve-gateway-certificate.path",
     f"{UNITS}/twinserve-gateway-certificate.timer",
     f"{UNITS}/twinserve-firewall.service",
+    *(f"{UNITS}/{name}" for name in MONITORING),
+    f"{ETC}/monitoring/bringing",
     f"{SBIN}/twinserve-rank",
     f"{SBIN}/twinserve-control",
     f"{SBIN}/twinserve-image",

@@ -44,18 +44,9 @@ from .shared_weights import HOME
 from .shell import CommandError
 
 _TOOLS = (
-    "rsync",
-    "netplan",
-    "nmcli",
-    "ip",
-    "ping",
-    "sudo",
-    "docker",
-    "git",
-    "ib_write_bw",
-    "nginx",
-    "openssl",
-    "certbot",
+    *("rsync", "netplan", "nmcli", "ip", "ping", "sudo", "docker", "git", "ib_write_bw"),
+    *("nginx", "openssl", "certbot"),
+    *("prometheus", "prometheus-alertmanager", "prometheus-node-exporter"),
 )
 _CONTROL_LINES = Path("/var/lib/twinserve/.ssh/authorized_keys")
 

@@ -19,6 +19,7 @@ from .act import Doer, in_thread
 from .client import Client
 from .config import ConfigError, read_config
 from .events import Action, Done, Exit, Observation, Say
+from .metrics import Meter
 from .nodes import make_nodes
 from .notify import notify, one_line
 from .state import Phase, State, fresh
@@ -136,7 +137,12 @@ def main() -> int:
     doer = Doer(config, make_nodes(config.members), client)
     # So that playbooks see when a supervisor has not taken up what they wrote.
     about = {"pid": os.getpid(), "runtime": VERSION, "config_sha256": config.sha256}
-    show = Shower(STATE, about)
+    shower, meter = Shower(STATE, about), Meter(VERSION)
+
+    def show(state: State, now: float) -> None:
+        shower(state, now)
+        meter(state, now)
+
     loop = Loop(
         state=fresh(config, time.monotonic(), ""),
         inbox=inbox,

@@ -1,0 +1,163 @@
+"""What supervisor and node tell in Prometheus's text format."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ansible_collections.twinserve.pair.plugins.module_utils import node_metrics
+from ansible_collections.twinserve.pair.plugins.module_utils.exposition import Metric, single, text
+from ansible_collections.twinserve.pair.plugins.module_utils.gids import Gid
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.metrics import Meter, metrics
+from ansible_collections.twinserve.pair.plugins.module_utils.sysfs import Device
+from fake_programs import Programs
+from fake_world import World
+
+
+def values(told: str) -> dict[str, float]:
+    """Each sample of a file by its name and labels."""
+    lines = [line.rpartition(" ") for line in told.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in lines}
+
+
+def pair(world: World) -> dict[str, float]:
+    return values(text(metrics(world.loop.state, world.now, "1")))
+
+
+@pytest.mark.parametrize(
+    ("metric", "told"),
+    [
+        (single("a", "Says.", 1790000000.0), "# HELP a Says.\n# TYPE a gauge\na 1790000000.0\n"),
+        (single("a", "Says.", True), "# HELP a Says.\n# TYPE a gauge\na 1.0\n"),
+        (single("a", "Says.", None), ""),
+        (
+            Metric("a_total", "Says.", [({"b": 'c"\\\n', "d": 1}, 2)], kind="counter"),
+            '# HELP a_total Says.\n# TYPE a_total counter\na_total{b="c\\"\\\\\\n",d="1"} 2.0\n',
+        ),
+    ],
+)
+def test_the_format(metric: Metric, told: str) -> None:
+    assert text([metric]) == told
+
+
+def test_a_serving_pair_tells_all_of_itself() -> None:
+    world = World()
+    world.until("serving")
+    world.run(90)
+    told = pair(world)
+    assert told['twinserve_state{state="serving"}'] == told["twinserve_serving"] == 1
+    assert (told["twinserve_rails_used"], told["twinserve_rails_expected"]) == (2, 0)
+    assert told["twinserve_canary_ok"] == 1
+    assert told["twinserve_canary_age_seconds"] <= 61
+    assert told['twinserve_rank_seen{rank="1",name="spark-b"}'] == 1
+    assert told["twinserve_pool_tokens"] > 0
+
+
+def test_a_start_tells_no_canary_yet() -> None:
+    world = World()
+    world.api.load_time = 200
+    world.until("loading")
+    told = pair(world)
+    assert told["twinserve_serving"] == 0
+    assert 'twinserve_state{state="loading"}' in told
+    assert "twinserve_canary_ok" not in told
+
+
+def test_restarts_are_forgotten_after_their_window() -> None:
+    world = World()
+    world.until("serving")
+    state = replace(world.loop.state, restarts=(world.now - 3700, world.now - 10))
+    assert values(text(metrics(state, world.now, "1")))["twinserve_restarts"] == 1
+
+
+def test_stopped_on_purpose_is_another_state_than_down() -> None:
+    world = World()
+    world.until("serving")
+    world.terminate()
+    world.run(60)
+    assert 'twinserve_state{state="stopped"}' in pair(world)
+
+
+def test_the_file_is_written_only_while_its_folder_is_there(tmp_path: Path) -> None:
+    world, folder = World(), tmp_path / "metrics"
+    meter = Meter("1", folder)
+    world.until("serving")
+    meter(world.loop.state, world.now)
+    assert not folder.exists()
+    folder.mkdir()
+    meter(world.loop.state, world.now)
+    first = (folder / "pair.prom").read_text()
+    assert [path.name for path in folder.iterdir()] == ["pair.prom"]
+    meter(world.loop.state, world.now + 1)
+    assert (folder / "pair.prom").read_text() == first, "nothing happened"
+    meter(world.loop.state, world.now + 6)
+    assert (folder / "pair.prom").read_text() != first, "time went on"
+
+
+DEVICE = Device(
+    "r0", "n0", "0", "ACTIVE", "up", True, 9000, 200000, gids=(Gid(3, "0::ffff:c633:6401", "RoCE v2"),)
+)
+RAIL = {"hca": "r0", "netdev": "n0", "address": "198.51.100.1", "gid_index": 3}
+
+
+@pytest.mark.parametrize(
+    ("devices", "up", "moved"),
+    [
+        ([DEVICE], 1, 0),
+        ([replace(DEVICE, carrier=False)], 0, 0),
+        ([replace(DEVICE, gids=(Gid(5, "0::ffff:c633:6401", "RoCE v2"),))], 1, 1),
+        ([replace(DEVICE, gids=())], 1, 1),
+        ([], 0, 0),
+    ],
+    ids=["as it was", "dark", "moved", "no GID", "device gone"],
+)
+def test_the_rails_in_use(devices: list[Device], up: int, moved: int) -> None:
+    told = values(text(node_metrics.link([RAIL], devices)))
+    labels = '{hca="r0",netdev="n0"}'
+    assert told == {f"twinserve_rail_up{labels}": up, f"twinserve_gid_moved{labels}": moved}
+
+
+@pytest.mark.parametrize(
+    ("unit", "told"),
+    [
+        ({"LoadState": "not-found"}, {}),
+        ({"LoadState": "loaded", "ActiveState": "active", "UnitFileState": "enabled"}, {"yes": 1}),
+        ({"LoadState": "loaded", "ActiveState": "failed", "UnitFileState": "enabled"}, {"yes": 0}),
+        ({"LoadState": "loaded", "ActiveState": "inactive", "UnitFileState": "disabled"}, {"no": 0}),
+    ],
+)
+def test_the_supervisors_unit(unit: dict[str, str], told: dict[str, int]) -> None:
+    found = values(text(node_metrics.supervisor({"twinserve.service": unit})))
+    wanted = {f'twinserve_supervisor_active{{should="{word}"}}': value for word, value in told.items()}
+    assert found == wanted
+
+
+def test_a_node_with_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = Programs(tmp_path / "programs", monkeypatch, "systemctl", "openssl")
+    programs.answer("systemctl_show", "Id=twinserve.service\nLoadState=loaded\nActiveState=active\n")
+    programs.answer("openssl_x509", "notAfter=Jan  5 09:34:43 2030 GMT\n")
+    gateway = tmp_path / "etc/twinserve/gateway"
+    gateway.mkdir(parents=True)
+    (gateway / "server.crt").write_text("-----BEGIN CERTIFICATE-----\n")
+    (gateway / "server.key.pem").write_text("-----BEGIN PRIVATE KEY-----\n")
+    plan = {"rank": 0, "image": "x@sha256:0", "digest": "d"}
+    (tmp_path / "etc/twinserve/rank.json").write_text(json.dumps(plan))
+
+    told = values(text(node_metrics.metrics(tmp_path, "7")))
+
+    (end,) = [value for name, value in told.items() if name.startswith("twinserve_certificate")]
+    assert time.gmtime(end)[:6] == (2030, 1, 5, 9, 34, 43)
+    assert told['twinserve_rank_info{rank="0",image="x@sha256:0",digest="d",runtime="7"}'] == 1
+    assert [call for call in programs.calls if "server.key" in call] == []
+
+
+def test_every_name_is_told_once_with_its_sentence() -> None:
+    world = World()
+    world.until("serving")
+    told = text(metrics(world.loop.state, world.now, "1"))
+    helps = re.findall(r"^# HELP (\S+) \S.*\.$", told, re.MULTILINE)
+    assert len(set(helps)) == len(helps) == told.count("# TYPE")
