@@ -6,12 +6,22 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.filter import bench, doctor, hosts, nodes, pairs, plans
+from ansible_collections.twinserve.pair.plugins.filter import (
+    bench,
+    doctor,
+    gateway,
+    hosts,
+    nodes,
+    pairs,
+    plans,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ROOT / "collections/ansible_collections/twinserve/pair/plugins"
 FILTERS = {
-    name for module in (bench, doctor, hosts, nodes, pairs, plans) for name in module.FilterModule().filters()
+    name
+    for module in (bench, doctor, gateway, hosts, nodes, pairs, plans)
+    for name in module.FilterModule().filters()
 }
 LOOKUPS = {path.stem for path in (PLUGINS / "lookup").glob("*.py")}
 TASKS = {path.stem for path in (PLUGINS / "modules").glob("*.py")}

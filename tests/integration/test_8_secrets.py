@@ -34,7 +34,7 @@ SECRET = {
     if one.get("secret")
 }
 # They look like nothing that is taken away by its looks: what hides them has to know them.
-MARKS = {name: f"mark{name.replace('_', '')}Qx7" for name in SECRET}
+MARKS = {name: f"mark{name.replace('_', '')}Qx7-Qx7-Qx7" for name in SECRET}
 PASSWORDS = {"BECOME password": "markbecomeQx7", "Vault password": "markvaultQx7"}
 # What a secret is good for only together with others.
 WITH_THEM = ("-e", "bench_url=http://127.0.0.1:8888")
@@ -43,14 +43,25 @@ HOLDERS = {
     "hf_token": r"/run/twinserve\.models--[\w.-]+\.hf-token 0600",
     "proxy_env": r"/run/twinserve\.(models--[\w.-]+\.proxy|benchmark-[\w-]+)\.env 0600",
     "bench_api_key": r"/run/twinserve\.benchmark-[\w-]+\.env 0600",
+    "api_keys": r"/run/twinserve-gateway/keys\.conf 0600",
+    # With `monitoring: true` alone, whose own test looks for them.
+    "alert_webhook": "none",
+    "alert_mail_password": "none",
 }
+# Those that stay: the gateway takes them at every start.
+STAY = ("/etc/twinserve/gateway/keys.conf", "/run/twinserve-gateway/keys.conf")
 KEYS = "/etc/twinserve/keys"
 
 
 def value(name: str) -> Any:
     """A secret setting's value, with its mark."""
-    of_type = {"text": MARKS[name], "map": {"https_proxy": f"http://me:{MARKS[name]}@127.0.0.1:9"}}
-    return of_type[SECRET[name]["type"]]
+    mark = MARKS[name]
+    special: dict[str, Any] = {
+        "proxy_env": {"https_proxy": f"http://me:{mark}@127.0.0.1:9"},
+        "api_keys": {"me": mark},
+        "alert_webhook": f"http://127.0.0.1:9/{mark}",
+    }
+    return mark if SECRET[name]["type"] == "text" and name not in special else special[name]
 
 
 @dataclass
@@ -216,7 +227,10 @@ def nothing_was_seen_elsewhere(seen: dict[str, set[str]]) -> None:
 def nothing_is_left(owner: Owner) -> None:
     """On no node, and of what came to the controller in nothing but the vault, which is encrypted."""
     for host in owner.lab.hosts:
-        assert search(owner.lab, host, "at_rest") == []
+        found = search(owner.lab, host, "at_rest")
+        assert [one for one in found if one != (MARKS["api_keys"], one[1]) or one[1] not in STAY] == []
+        for path in {place for _, place in found}:
+            assert owner.lab.node(host).file(path).mode == 0o600
     secrets = [*MARKS.values(), *PASSWORDS.values(), *private_keys(owner.lab)]
     controllers = [*left_behind(owner.checkout), *left_behind(Path.home() / ".ansible")]
     places = [*((f"what run {number} said", text) for number, text in enumerate(owner.said)), *controllers]

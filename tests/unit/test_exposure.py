@@ -19,12 +19,14 @@ def warnings(**raw: Any) -> list[str]:
 
 
 def test_x01_the_api_is_for_the_head_alone_unless_that_is_asked_for_by_name() -> None:
-    assert settings()["api_host"] == "127.0.0.1"
-    assert faults(api_host="0.0.0.0") == [
+    assert (settings()["expose"], settings(expose="loopback")["api_host"]) == ("gateway", "127.0.0.1")
+    assert faults(expose="loopback", api_host="0.0.0.0") == [
         "api_host 0.0.0.0 serves without authentication to every network of the head: set expose: direct to "
         "accept that"
     ]
-    assert faults(api_host="192.0.2.11") and not faults(api_host="0.0.0.0", expose="direct")
+    assert faults(expose="loopback", api_host="192.0.2.11") and not faults(
+        api_host="0.0.0.0", expose="direct"
+    )
     (told,) = warnings(expose="direct")
     assert "serves everyone who reaches it, without authentication" in told
 
@@ -33,7 +35,8 @@ def test_x05_clients_make_the_head_fetch_nothing_unless_that_is_asked_for() -> N
     urls = "vision_urls lets API clients make the head fetch URLs"
     assert settings()["vision_urls"] is False
     assert urls in warnings(vision_urls=True, expose="direct")
-    assert urls not in warnings(vision_urls=True)
+    assert urls in warnings(vision_urls=True)
+    assert urls not in warnings(vision_urls=True, expose="loopback")
     assert faults(vision_urls=1, vision=0) == ["vision_urls needs vision"]
 
 

@@ -30,10 +30,11 @@ SETTINGS: dict[str, Any] = {
     "expose": "loopback",
     "api_host": "127.0.0.1",
     "api_port": 8888,
+    "engine_port": 18888,
     "master_port": 29551,
-    "effective": {"api_host": "127.0.0.1", "api_port": 8888, "master_port": 29551},
+    "effective": {"master_port": 29551},
 }
-BY_ARGS = {"api_host": "127.0.0.1", "api_port": 9000, "master_port": 40001}
+BY_ARGS = {"master_port": 9000}
 SSHD = {"process": "sshd", "address": "0.0.0.0", "port": 22, "pid": 1}
 # What nft 1.1 makes of the head's file.
 LISTED = """table inet twinserve {
@@ -89,9 +90,10 @@ def test_x04_the_head_lets_the_workers_in_on_the_rails_and_closes_what_the_engin
         ({"expose": "direct"}, "{ 22, 8888 }", "{ 29551, 32768-60999 }"),
         ({"firewall_allow_ports": [40022, 5000]}, "{ 22, 5000, 40022 }", "{ 8888, 29551, 32768-60999 }"),
         ({"ssh": 2222}, "{ 22, 2222 }", "{ 8888, 29551, 32768-60999 }"),
-        ({"effective": BY_ARGS}, "{ 22 }", "{ 9000, 32768-60999 }"),
+        ({"effective": BY_ARGS}, "{ 22 }", "{ 8888, 9000, 32768-60999 }"),
+        ({"expose": "gateway"}, "{ 22, 8888 }", "{ 18888, 29551, 32768-60999 }"),
     ],
-    ids=["direct", "allowed", "ssh elsewhere", "by extra_args"],
+    ids=["direct", "allowed", "ssh elsewhere", "by extra_args", "gateway"],
 )  # fmt: skip
 def test_what_stays_open_and_what_closes_follow_the_settings(
     settings: dict[str, Any], is_open: str, closed: str

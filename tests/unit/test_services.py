@@ -28,7 +28,7 @@ def test_one_block_a_unit() -> None:
     assert parse_show("\n\n") == []
 
 
-def test_both_units_are_asked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_units_are_asked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     programs = Programs(tmp_path, monkeypatch, "systemctl")
     programs.answer("systemctl_show", SHOWN)
     assert {name: unit["ActiveState"] for name, unit in read_services().items()} == {
@@ -36,7 +36,9 @@ def test_both_units_are_asked_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
         "twinserve-rank.service": "inactive",
     }
     (call,) = programs.calls
-    assert call.startswith("systemctl show twinserve.service twinserve-rank.service --property Id,LoadState,")
+    assert call.startswith(
+        "systemctl show twinserve.service twinserve-rank.service twinserve-gateway.service --prop"
+    )
 
 
 @pytest.mark.parametrize(

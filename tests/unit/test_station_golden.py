@@ -155,7 +155,7 @@ def test_the_worker_starts_first_and_the_head_stops_first() -> None:
     found = config()
     assert (found["start_order"], found["stop_order"]) == ([1, 0], "head_first")
     assert (found["rails"], found["max_rails"], found["comm"]) == (1, 2, "nccl")
-    assert found["api"] == {"host": "127.0.0.1", "port": 8000, "bind": "127.0.0.1"}
+    assert found["api"] == {"host": "127.0.0.1", "port": 18000, "bind": "127.0.0.1", "gateway": True}
     assert found["promise"]["parallel"] == 16
     assert config(max_num_seqs=4)["promise"]["parallel"] == 4
 

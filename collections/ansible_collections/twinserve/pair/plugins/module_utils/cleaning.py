@@ -13,7 +13,7 @@ from typing import Any
 
 from . import hf_removal, jobs
 from .managed_files import ETC, PATHS, RUNTIME, UNITS
-from .services import is_active, parse_show, read_services
+from .services import GATEWAY, is_active, parse_show, read_services
 from .shared_weights import EXPORTS, HOME
 from .shell import CommandError, CommandMissing, run
 from .transfer.words import PARTIAL
@@ -22,7 +22,7 @@ from .transfer.words import PARTIAL
 ASKED = ("weights", "images", "caches")
 USER = "twinserve"
 STATE = Path("/var/lib/twinserve")
-_FOLDERS = (ETC, RUNTIME, "/var/log/twinserve", "/run/twinserve", str(STATE))
+_FOLDERS = (ETC, RUNTIME, "/var/log/twinserve", "/run/twinserve", "/var/cache/twinserve-gateway", str(STATE))
 # Whoever looks whether the link has to be put back leaves a lock here, which the next boot takes away.
 _WAY_BACK = "/run/twinserve-way-back"
 _OURS_ALONE = "localhost/twinserve/*"
@@ -118,7 +118,7 @@ def remove(item: Item) -> None:
 
 def running() -> str:
     """Why nothing may go now: the pair is started, or a job would go on writing into what is taken away."""
-    if units := [name for name, unit in read_services().items() if is_active(unit)]:
+    if units := [name for name, unit in read_services().items() if is_active(unit) and name != GATEWAY]:
         return f"{' and '.join(units)} runs: run playbooks/stop.yml first, then this again"
     if work := " ".join(_jobs()):
         return f"{work} runs: wait for it, or systemctl stop {work}; then run this again"
@@ -177,11 +177,15 @@ def _installed(root: Path) -> Iterator[Item]:
     way_back = _below(root, _WAY_BACK)
     if way_back.is_dir() and any(path.suffix != ".lock" for path in way_back.iterdir()):
         yield Item("installed", "tree", str(way_back))
+    yield from (Item("installed", "user", name) for name in (USER, f"{USER}-gateway") if _has_user(name))
+
+
+def _has_user(name: str) -> bool:
     try:
-        pwd.getpwnam(USER)
+        pwd.getpwnam(name)
     except KeyError:
-        return
-    yield Item("installed", "user", USER)
+        return False
+    return True
 
 
 def _weights(caches: Iterable[str], snapshots: Collection[tuple[str, str]]) -> Iterator[Item]:

@@ -165,7 +165,7 @@ def listening_ports(rank: int, settings: Mapping[str, Any]) -> list[dict[str, An
 
 
 def engine_listens(settings: Mapping[str, Any]) -> tuple[str, int, str]:
-    """Address and port of the engine's API, and the setting of the port: the clients have others by a gateway."""
+    """Address and port of the engine's own API, and the setting of the port."""
     if settings["expose"] == "gateway":
         return "127.0.0.1", settings["engine_port"], "engine_port"
     return settings["api_host"], settings["api_port"], "api_port"
