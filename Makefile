@@ -33,6 +33,7 @@ test-all: test ## The same and what is slow
 .venv/ready-dev: requirements-dev.txt .venv/ready
 	@echo "== test tools (.venv)"
 	@$(PYTHON) tools/bootstrap.py requirements-dev.txt
+	@$(PYTHON) tools/promtool.py
 	@touch $@
 
 .PHONY: venv

@@ -140,10 +140,10 @@ def test_a_node_with_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     programs = Programs(tmp_path / "programs", monkeypatch, "systemctl", "openssl")
     programs.answer("systemctl_show", "Id=twinserve.service\nLoadState=loaded\nActiveState=active\n")
     programs.answer("openssl_x509", "notAfter=Jan  5 09:34:43 2030 GMT\n")
-    gateway = tmp_path / "etc/twinserve/gateway"
+    gateway = tmp_path / "run/twinserve-gateway"
     gateway.mkdir(parents=True)
-    (gateway / "server.crt").write_text("-----BEGIN CERTIFICATE-----\n")
-    (gateway / "server.key.pem").write_text("-----BEGIN PRIVATE KEY-----\n")
+    (gateway / "certificate.pem").write_text("-----BEGIN CERTIFICATE-----\n")
+    (tmp_path / "etc/twinserve").mkdir(parents=True)
     plan = {"rank": 0, "image": "x@sha256:0", "digest": "d"}
     (tmp_path / "etc/twinserve/rank.json").write_text(json.dumps(plan))
 
@@ -152,7 +152,6 @@ def test_a_node_with_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (end,) = [value for name, value in told.items() if name.startswith("twinserve_certificate")]
     assert time.gmtime(end)[:6] == (2030, 1, 5, 9, 34, 43)
     assert told['twinserve_rank_info{rank="0",image="x@sha256:0",digest="d",runtime="7"}'] == 1
-    assert [call for call in programs.calls if "server.key" in call] == []
 
 
 def test_every_name_is_told_once_with_its_sentence() -> None:

@@ -6,7 +6,6 @@ Run by a timer on each node while monitoring is on.
 from __future__ import annotations
 
 import json
-import ssl
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,17 +13,15 @@ from typing import Any
 
 from .agent import paths
 from .counters import read_counters
-from .exposition import Metric, write
+from .exposition import Metric, single, write
+from .gateway.certificate import SHOWN
+from .gateway.certificate import read as read_certificate
 from .gids import find_v2
 from .services import is_active, read_services
-from .shell import CommandError, run
+from .shell import CommandError
 from .sysfs import Device, port_folder, read_devices
 
 _SUPERVISOR = "twinserve.service"
-# Where a gateway has its certificates.
-_CERTIFICATES = Path("/etc/twinserve/gateway")
-_ENDINGS = (".crt", ".pem")
-_BEGIN = b"-----BEGIN CERTIFICATE-----"
 
 
 def metrics(root: Path = Path("/"), version: str = paths.VERSION) -> Iterator[Metric]:
@@ -35,7 +32,7 @@ def metrics(root: Path = Path("/"), version: str = paths.VERSION) -> Iterator[Me
     yield errors({device: read_counters(port) for device, port in _ports(root, devices)})
     yield from link(rails, devices)
     yield from supervisor(read_services())
-    yield certificates(_expiries(root))
+    yield certificate(_end(root))
 
 
 def about(plan: Mapping[str, Any] | None, version: str) -> Iterator[Metric]:
@@ -83,10 +80,9 @@ def supervisor(units: Mapping[str, Mapping[str, str]]) -> Iterator[Metric]:
         yield Metric("twinserve_supervisor_active", "Whether the supervisor runs.", values)
 
 
-def certificates(expiries: Mapping[str, float]) -> Metric:
-    """When each certificate of the gateway ends, in seconds since 1970."""
-    values = [({"path": path}, end) for path, end in expiries.items()]
-    return Metric("twinserve_certificate_end_seconds", "When the certificate ends.", values)
+def certificate(end: float | None) -> Metric:
+    """When the certificate that the gateway shows ends, in seconds since 1970."""
+    return single("twinserve_certificate_end_seconds", "When the gateway's certificate ends.", end)
 
 
 def _read(root: Path, path: Path) -> dict[str, Any] | None:
@@ -105,16 +101,9 @@ def _moved(rail: Mapping[str, Any], device: Device) -> bool:
     return found is None or found.index != rail["gid_index"]
 
 
-def _expiries(root: Path) -> dict[str, float]:
-    """The ends of all certificates of the gateway; of a chain the first is the gateway's own."""
-    folder = root / str(_CERTIFICATES).lstrip("/")
-    files = [path for path in sorted(folder.rglob("*")) if path.suffix in _ENDINGS and path.is_file()]
-    found = {}
-    for path in files:
-        if _BEGIN in path.read_bytes():
-            told = run(["openssl", "x509", "-noout", "-enddate", "-in", str(path)])
-            found[str(path)] = float(ssl.cert_time_to_seconds(told.strip().partition("=")[2]))
-    return found
+def _end(root: Path) -> float | None:
+    found = read_certificate(root / str(SHOWN).lstrip("/"))
+    return found["ends"] if found else None
 
 
 def main() -> int:
