@@ -1,4 +1,4 @@
-"""Bring promtool into .venv/bin, out of the distribution's package, which is not installed: no service comes with it.
+"""Bring promtool into .venv/bin, out of the distribution's package, without the service that comes with it.
 
 Where apt has no such package the tests of the alert rules that need it are skipped, and say so.
 """

@@ -11,6 +11,7 @@ from typing import Any
 
 import ansible_runner
 import testinfra
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -55,6 +56,12 @@ class Lab:
     def inventory(self) -> Path:
         """The generated inventory."""
         return self.folder / "inventory"
+
+    def address(self, host: str) -> str:
+        """The host's on the management network."""
+        groups = yaml.safe_load((self.inventory / "hosts.yml").read_text())
+        (pair,) = next(iter(groups.values()))["children"].values()
+        return str(pair["hosts"][host]["ansible_host"])
 
     def verb(self, *words: str, check: bool = True) -> str:
         """Run `lab VERB --name NAME ...` and return what it prints."""

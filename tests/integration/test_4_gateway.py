@@ -16,8 +16,9 @@ from typing import Any
 import httpx2 as httpx
 import openai
 import pytest
-import yaml
 from lab_pair import Lab, Play
+from link_setups import shell
+from under_way import wait_for
 
 ETC = "/etc/twinserve/gateway"
 MODEL = "GLM-5.3-Flash-EXL3"
@@ -25,19 +26,12 @@ KEYS = {"alice": "alice-" + "a" * 26, "Bob": "Bob-" + "B" * 28}
 QUESTION: Any = [{"role": "user", "content": "What is the capital of France? Answer in one word."}]
 
 
-def address(lab: Lab) -> str:
-    """The head's on the management network."""
-    text = (lab.inventory / "hosts.yml").read_text()
-    pair = next(iter(yaml.safe_load(text)["sparks"]["children"].values()))
-    return str(pair["hosts"][lab.hosts[0]]["ansible_host"])
-
-
 class Client:
     """Somebody on the management network who was given the authority and a key."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
-        self.address = address(lab)
+        self.address = lab.address(lab.hosts[0])
         self.trust = ssl.create_default_context(cadata=lab.root(lab.hosts[0], "cat", f"{ETC}/ca.pem"))
         self.key = lab.root(lab.hosts[0], "cat", f"{ETC}/api-key").strip()
 
@@ -297,3 +291,62 @@ def test_a_stream_that_pauses_longer_than_every_default_goes_on(
 
     assert paused > 76
     assert text
+
+
+@pytest.fixture
+def acme(lab: Lab) -> Iterator[tuple[str, str]]:
+    """An ACME service on the worker: its directory, and a name of the head that it can look up there."""
+    head, worker = lab.hosts
+    at, name = lab.address(worker), "llm.example"
+    config: dict[str, Any] = {"listenAddress": "0.0.0.0:14000", "managementListenAddress": "0.0.0.0:15000"}
+    config |= {"certificate": "/root/acme.pem", "privateKey": "/root/acme.key"}
+    config |= {
+        "httpPort": 80,
+        "tlsPort": 443,
+        "ocspResponderURL": "",
+        "externalAccountBindingRequired": False,
+    }
+    shell(lab, worker, "apt-get -q update && apt-get -qy install --no-install-recommends pebble")
+    shell(
+        lab,
+        worker,
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 9 -keyout /root/acme.key -out /root/acme.pem"
+        f" -subj /CN=acme -addext subjectAltName=IP:{at}",
+    )
+    shell(lab, worker, f"echo {lab.address(head)} {name} >>/etc/hosts")
+    shell(lab, worker, f"echo '{json.dumps({'pebble': config})}' >/root/acme.json")
+    run = "systemd-run --quiet --unit acme --setenv PEBBLE_VA_NOSLEEP=1 --setenv PEBBLE_WFE_NONCEREJECT=0"
+    shell(lab, worker, f"{run} pebble -config /root/acme.json")
+    certificate = lab.root(worker, "cat", "/root/acme.pem")
+    shell(lab, head, f"cat >/root/acme.pem <<'END'\n{certificate}END\n")
+    yield f"https://{at}:14000/dir", name
+    lab.root(worker, "systemctl", "stop", "acme")
+    shell(lab, worker, f"sed -i '/ {name}$/d' /etc/hosts")
+
+
+@pytest.mark.slow
+def test_an_acme_service_certifies_the_gateway_and_renews_it(
+    lab: Lab, client: Client, acme: tuple[str, str], _as_it_was: None
+) -> None:
+    directory, name = acme
+    words = ["gateway_tls=acme", f"gateway_names={name}", f"acme_directory={directory}"]
+    given = [part for word in (*words, "acme_ca=/root/acme.pem") for part in ("-e", word)]
+    before = lab.containers()
+
+    lab.play("serve.yml", *given).succeeded()
+
+    assert lab.containers() == before
+    first = ssl.get_server_certificate((client.address, 8888))
+    assert "Pebble" in issuer(lab, first)
+    assert lab.play("serve.yml", *given).succeeded().changed == 0
+    # As after two months: what the timer calls finds that it is time.
+    renewal = "/etc/twinserve/gateway/acme/renewal/twinserve.conf"
+    shell(lab, lab.hosts[0], f"sed -i '1i renew_before_expiry = 9999 days' {renewal}")
+    lab.root(lab.hosts[0], "systemctl", "start", "twinserve-gateway-certificate")
+    wait_for(lambda: ssl.get_server_certificate((client.address, 8888)) != first)
+    assert lab.node(lab.hosts[0]).service("twinserve-gateway-certificate.timer").is_enabled
+
+
+def issuer(lab: Lab, certificate: str) -> str:
+    """Who signed it."""
+    return shell(lab, lab.hosts[0], f"openssl x509 -noout -issuer <<'END'\n{certificate}END\n")
