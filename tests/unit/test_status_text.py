@@ -122,6 +122,29 @@ def test_k09_other_settings_than_written_are_named() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("active", "lines", "serves"),
+    [
+        ("active", ["  gateway  running, certificate until 2029-03-04"], "healthy"),
+        (
+            "failed",
+            [
+                "  health   degraded: the gateway does not run: "
+                "systemctl status twinserve-gateway on spark-a",
+                "  gateway  not running, certificate until 2029-03-04",
+            ],
+            "degraded",
+        ),
+    ],
+)
+def test_the_gateway_is_shown_and_missed(active: str, lines: list[str], serves: str) -> None:
+    config = CONFIG | {"api": {"bind": "127.0.0.1", "port": 18888, "gateway": True}}
+    head = node(state=STATE, pair_config=config, gateway={"shown_certificate": {"ends": 1867276800.0}})
+    head["services"]["twinserve-gateway.service"] = {"ActiveState": active}
+    assert [line for line in shown(head, spark_b=node()) if "gateway" in line] == lines
+    assert known(head, node())["health"] == serves
+
+
 def test_an_ipv6_address_of_the_api_is_shown_as_a_url_has_it() -> None:
     config = CONFIG | {"api": {"bind": "::1", "port": 8888}}
     lines = shown(node(state=STATE, pair_config=config), spark_b=node())

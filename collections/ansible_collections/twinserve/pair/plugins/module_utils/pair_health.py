@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .services import node_runs
+from .services import GATEWAY, node_runs
 
 _SUPERVISOR, _RANK = "twinserve.service", "twinserve-rank.service"
 _SERVES = ("healthy", "degraded")
@@ -42,7 +42,7 @@ def judge(hosts: Sequence[str], nodes: Mapping[str, Mapping[str, Any]]) -> Healt
         return Health("down" if word == "down" else "starting", (detail,))
     if gone := tuple(_gone(hosts, nodes)):
         return Health("unhealthy", gone)
-    problems = tuple(_doubts(hosts, nodes, state))
+    problems = (*_doubts(hosts, nodes, state), *_closed(hosts[0], head))
     return Health("degraded" if problems else "healthy", problems)
 
 
@@ -65,6 +65,12 @@ def _gone(hosts: Sequence[str], nodes: Mapping[str, Mapping[str, Any]]) -> Itera
     for rank, name in enumerate(hosts):
         if name in nodes and not node_runs(nodes[name], _RANK):
             yield f"rank {rank} ({name}) is gone"
+
+
+def _closed(name: str, head: Mapping[str, Any]) -> Iterator[str]:
+    """The pair serves, and nobody but the head reaches it."""
+    if head["pair_config"].get("api", {}).get("gateway") and not node_runs(head, GATEWAY):
+        yield f"the gateway does not run: systemctl status twinserve-gateway on {name}"
 
 
 def _doubts(

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from .acceptance.client import netloc
 from .pair_health import judge
-from .services import node_runs
+from .services import GATEWAY, node_runs
 
 SCHEMA = 1
 # As the hub's client names a snapshot's folder.
@@ -41,6 +42,7 @@ def report(pair: str, hosts: Sequence[str], nodes: Mapping[str, Mapping[str, Any
         "detail": state.get("detail"),
         "since": state.get("since"),
         "api": f"http://{netloc(api['bind'], api['port'])}/v1" if api else None,
+        "gateway": _gateway(head) if api.get("gateway") else None,
         "served_name": config.get("served_name"),
         "release": config.get("release"),
         "streams": (config.get("promise") or {}).get("parallel"),
@@ -55,6 +57,12 @@ def report(pair: str, hosts: Sequence[str], nodes: Mapping[str, Mapping[str, Any
         "drift": bool(state.get("digest")) and state["digest"] != config.get("digest"),
         "warnings": state.get("warnings") or [],
     }
+
+
+def _gateway(head: Mapping[str, Any]) -> dict[str, Any]:
+    shown = (head.get("gateway") or {}).get("shown_certificate")
+    ends = datetime.fromtimestamp(shown["ends"], UTC).date().isoformat() if shown else None
+    return {"running": node_runs(head, GATEWAY), "certificate_ends": ends}
 
 
 def _rank(rank: int, name: str, state: Mapping[str, Any], node: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -34,6 +34,9 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     if report["health"] in ("degraded", "unhealthy"):
         yield from (f"  health   {report['health']}: {problem}" for problem in report["problems"])
     yield f"  api      {report['api']} ({report['served_name']})"
+    if gateway := report["gateway"]:
+        ends = f", certificate until {gateway['certificate_ends']}" if gateway["certificate_ends"] else ""
+        yield f"  gateway  {'running' if gateway['running'] else 'not running'}{ends}"
     window, pool, free = (_number(report[key]) for key in ("window", "pool_tokens", "pool_free_tokens"))
     streams = f", {report['streams']} streams" if report["streams"] else ""
     # Not every engine tells its pool.
