@@ -60,10 +60,12 @@ def client(lab: Lab, converged: Play) -> Client:
 
 @pytest.fixture
 def _as_it_was(lab: Lab, converged: Play) -> Iterator[None]:
-    """Leave the engine without switches and the gateway with its own key."""
+    """Leave the engine without switches, and the gateway with its own key and certificate alone."""
     yield
     lab.verb("engine", lab.hosts[0], "--clear")
     lab.play("serve.yml").succeeded()
+    units = shell(lab, lab.hosts[0], "ls /etc/systemd/system")
+    assert "twinserve-gateway-certificate" not in units
 
 
 def picture(size: int) -> str:

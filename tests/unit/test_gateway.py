@@ -93,6 +93,12 @@ def test_a_changed_unit_waits() -> None:
     assert planned(node(files=files)) == {"needed": True, "units": [UNIT]}
 
 
+def test_what_looked_after_a_certificate_of_others_goes_with_it() -> None:
+    timer = "/etc/systemd/system/twinserve-gateway-certificate.timer"
+    steps = planned(node(files={**node()["files"], timer: "0644 sha256:1"}))
+    assert steps == {"needed": True, "soon": True, "stale": [timer]}
+
+
 def test_the_key_that_was_made_here_stays_until_others_are_given() -> None:
     own = {"own_key": True, "own_certificate": node()["gateway"]["own_certificate"]}
     assert planned(node(gateway=own), {}) == {}

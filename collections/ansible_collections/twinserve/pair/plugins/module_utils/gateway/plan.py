@@ -16,6 +16,7 @@ _PACKAGES = {
     "certbot": "certbot",
     "cryptography": "python3-cryptography",
 }
+_WATCHER = f"{UNITS}/twinserve-gateway-certificate."
 # What makes a certificate, beside the server itself and what reads it.
 _MAKERS = {"own_ca": ["cryptography"], "files": [], "acme": ["certbot"]}
 
@@ -30,12 +31,13 @@ def plan(
 ) -> dict[str, Any]:
     """What to do, by step; `needed` says whether there is anything to do at all, `soon` what may not wait.
 
-    Install `packages`, `write` these files, make `new_keys` and `certificate`, `start` it. Changed `units`
-    have systemd read all units anew, and so wait until no rank runs. `now` is in seconds since 1970.
+    Install `packages`, `write` these files, make `new_keys` and `certificate`, take `stale` units away, `start`
+    it. Changed `units` have systemd read all anew, and wait until no rank runs. `now` is in seconds since 1970.
     """
     gateway = node.get("gateway") or {}
     present = node.get("files") or {}
     files = differing(wanted, present)
+    paths = {one["path"] for one in wanted}
     units = [one for one in files if one["path"].startswith(UNITS) and one["path"] in present]
     tools = ["nginx", "openssl", *_MAKERS[settings["gateway_tls"]]]
     steps = {
@@ -44,6 +46,7 @@ def plan(
         "new_keys": not _has_keys(node, keys),
         "certificate": settings["gateway_tls"] == "own_ca"
         and not is_good(gateway.get("own_certificate"), names, now),
+        "stale": [path for path in present if path.startswith(_WATCHER) and path not in paths],
         "start": not node_runs(node, GATEWAY),
     }
     soon = any(steps.values())
