@@ -31,8 +31,8 @@ def plan(
 ) -> dict[str, Any]:
     """What to do, by step; `needed` says whether there is anything to do at all, `soon` what may not wait.
 
-    Install `packages`, `write` these files, make `new_keys` and `certificate`, take `stale` units away, `start`
-    it. Changed `units` have systemd read all anew, and wait until no rank runs. `now` is in seconds since 1970.
+    Install `packages`, `write` these files, make `new_keys` and `certificate`, remove `stale` units, `start` it.
+    Changed `units` have systemd read all anew, and wait until no rank runs. `now` is in seconds since 1970.
     """
     gateway = node.get("gateway") or {}
     present = node.get("files") or {}
