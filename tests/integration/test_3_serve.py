@@ -173,7 +173,7 @@ def test_another_server_on_the_apis_port_is_named_before_a_start(lab: Lab, conve
 
 
 def test_gpu_clocks_are_held_while_the_rank_runs_and_only_then(lab: Lab, converged: Play) -> None:
-    note = "/var/lib/lab-engine/clocks"
+    note = "/dev/shm/gpu-clocks"
 
     lab.play("serve.yml", "-e", "gpu_clock_max=2200").succeeded()
     held = [lab.root(host, "cat", note) for host in lab.hosts]
