@@ -119,6 +119,7 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "gpu.json").write_text(json.dumps({"gib": 81.2}))
     (folder / ".gpus.json").write_text(json.dumps(GB10))
     monkeypatch.setattr(smi, "_LAB_FOLDERS", (folder,))
+    monkeypatch.setattr(smi, "_CLOCKS", tmp_path / "clocks")
     monkeypatch.setattr(smi, "_PROC", proc)
     return folder
 
