@@ -182,7 +182,7 @@ def test_keys_change_while_the_pair_serves_and_streams_go_on(
     lab: Lab, client: Client, tmp_path: Path, _as_it_was: None
 ) -> None:
     given = tmp_path / "keys.json"
-    given.write_text(json.dumps({"api_keys": KEYS}))
+    given.write_text(json.dumps({"api_keys": KEYS, "gateway_rate": 120}))
     before = lab.containers()
     lab.verb("engine", lab.hosts[0], "decode_tokens_per_s=2")
     got: list[str | None] = []
@@ -212,6 +212,11 @@ def test_keys_change_while_the_pair_serves_and_streams_go_on(
     said = lab.root(lab.hosts[0], "journalctl", "-t", "twinserve_gateway", "-o", "cat", "-n", "50")
     assert '"client":"Bob"' in said
     assert not [word for word in (*KEYS.values(), client.key, "asked", "capital of") if word in said]
+    with client.http(KEYS["alice"]) as alice, client.http(KEYS["Bob"]) as bob:
+        answers = [alice.get("/v1/models") for _ in range(150)]
+        assert answers[0].status_code == 200
+        assert (answers[-1].status_code, bob.get("/v1/models").status_code) == (429, 200)
+    assert answers[-1].json()["error"]["message"] == "this key may make 120 requests a minute"
     again = lab.play("serve.yml", "-e", f"@{given}").succeeded()
     assert again.changed == 0
 
