@@ -14,7 +14,6 @@ from ..shell import run
 from .keys import FOLDER
 
 OWN = FOLDER / "tls.pem"
-CA = FOLDER / "ca.pem"
 # What nginx reads: a copy of the chosen one, made by its unit at each start and reload.
 SHOWN = Path("/run/twinserve-gateway/certificate.pem")
 # Renewed by the first run in its last 90 days; Apple's systems take none that is valid for more than 825.
