@@ -7,9 +7,12 @@ each v1 hierarchy, so that they do not end with the group of the shell that star
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import LabError
@@ -43,6 +46,17 @@ def _root() -> Path:
     return root
 
 
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Keep other labs from the groups that all labs share, which each makes anew and the last removes."""
+    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def enable_controllers(folder: Path) -> None:
     """Hand the controllers of a group to its children; on a hybrid machine there are none."""
     offered = (folder / "cgroup.controllers").read_text().split()
@@ -59,10 +73,11 @@ def enable_controllers(folder: Path) -> None:
 def create(group: str) -> None:
     """Make a group and its parents."""
     folder = _root()
-    for part in Path(group).parts:
-        enable_controllers(folder)
-        folder = folder / part
-        folder.mkdir(exist_ok=True)
+    with _alone(folder):
+        for part in Path(group).parts:
+            enable_controllers(folder)
+            folder = folder / part
+            folder.mkdir(exist_ok=True)
 
 
 def add(group: str, pid: int) -> None:
@@ -117,9 +132,10 @@ def remove(group: str) -> None:
     folder = top / group
     for path, _, _ in os.walk(folder, topdown=False):
         _remove_one(Path(path))
-    for parent in folder.relative_to(top).parents:
-        if parent == Path() or not (top / parent).is_dir():
-            continue
-        if any(child.is_dir() for child in (top / parent).iterdir()):
-            return
-        (top / parent).rmdir()
+    with _alone(top):
+        for parent in folder.relative_to(top).parents:
+            if parent == Path() or not (top / parent).is_dir():
+                continue
+            if any(child.is_dir() for child in (top / parent).iterdir()):
+                return
+            (top / parent).rmdir()

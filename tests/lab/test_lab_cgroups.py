@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from twinlab import cgroups
 
 
@@ -51,3 +53,16 @@ def test_no_controllers_nothing_written(tmp_path: Path) -> None:
     _unified(tmp_path, controllers="cpu")
     cgroups.enable_controllers(tmp_path)
     assert (tmp_path / "cgroup.subtree_control").read_text() == "cpu"
+
+
+@pytest.mark.lab
+def test_labs_that_come_and_go_at_once_do_not_take_each_others_groups() -> None:
+    def come_and_go(lab: str) -> None:
+        for _ in range(300):
+            cgroups.create(f"twinlab-tried/{lab}/h")
+            cgroups.remove(f"twinlab-tried/{lab}")
+
+    with ThreadPoolExecutor() as labs:
+        list(labs.map(come_and_go, ("one", "other")))
+    assert not (cgroups.MOUNT / "twinlab-tried").exists()
+    assert not (cgroups.MOUNT / "unified/twinlab-tried").exists()
