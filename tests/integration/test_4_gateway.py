@@ -225,9 +225,11 @@ def test_a_pair_that_is_stopped_is_said_to_be_so(lab: Lab, client: Client, _as_i
     lab.play("playbooks/stop.yml").succeeded()
 
     with client.http(client.key) as one:
-        answer = one.get("/v1/models")
+        answer, page = one.get("/v1/models"), one.get("/")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "30")
     assert "the model does not serve now" in answer.json()["error"]["message"]
+    assert (page.status_code, page.headers["content-type"]) == (503, "text/html; charset=utf-8")
+    assert "is stopped</h1>" in page.text
 
 
 def test_the_port_goes_to_the_engine_and_back(lab: Lab, client: Client, _as_it_was: None) -> None:

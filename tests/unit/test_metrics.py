@@ -12,7 +12,9 @@ import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import node_metrics
 from ansible_collections.twinserve.pair.plugins.module_utils.exposition import Metric, single, text
 from ansible_collections.twinserve.pair.plugins.module_utils.gids import Gid
-from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.metrics import Meter, metrics
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.beat import Beat
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.metrics import metrics, write
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.state import Phase
 from ansible_collections.twinserve.pair.plugins.module_utils.sysfs import Device
 from fake_programs import Programs
 from fake_world import World
@@ -84,18 +86,22 @@ def test_stopped_on_purpose_is_another_state_than_down() -> None:
 
 def test_the_file_is_written_only_while_its_folder_is_there(tmp_path: Path) -> None:
     world, folder = World(), tmp_path / "metrics"
-    meter = Meter("1", folder)
     world.until("serving")
-    meter(world.loop.state, world.now)
+    write(world.loop.state, "1", world.now, folder)
     assert not folder.exists()
     folder.mkdir()
-    meter(world.loop.state, world.now)
-    first = (folder / "pair.prom").read_text()
+    write(world.loop.state, "1", world.now, folder)
     assert [path.name for path in folder.iterdir()] == ["pair.prom"]
-    meter(world.loop.state, world.now + 1)
-    assert (folder / "pair.prom").read_text() == first, "nothing happened"
-    meter(world.loop.state, world.now + 6)
-    assert (folder / "pair.prom").read_text() != first, "time went on"
+
+
+def test_what_changes_all_the_time_is_written_now_and_then_and_news_at_once() -> None:
+    world, beat = World(), Beat()
+    world.until("serving")
+    assert beat.due(world.loop.state, world.now)
+    assert not beat.due(world.loop.state, world.now + 1), "nothing happened"
+    assert beat.due(world.loop.state, world.now + 6), "time went on"
+    stopping = replace(world.loop.state, phase=Phase.HALT)
+    assert beat.due(stopping, world.now + 6), "something happened"
 
 
 DEVICE = Device(

@@ -6,7 +6,6 @@ must not keep anybody from seeing the rest.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -14,12 +13,9 @@ from typing import Any
 from .acceptance.client import netloc
 from .pair_health import judge
 from .services import GATEWAY, node_runs
+from .snapshots import models
 
 SCHEMA = 1
-# As the hub's client names a snapshot's folder.
-_SNAPSHOT = re.compile(
-    r"/models--(?P<owner>[^/]+?)--(?P<name>[^/]+)/snapshots/(?P<revision>[0-9a-f]{40})(?:/|$)"
-)
 
 
 def report(pair: str, hosts: Sequence[str], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -80,9 +76,3 @@ def _rank(rank: int, name: str, state: Mapping[str, Any], node: Mapping[str, Any
         "models": models(seen.get("rank_plan") or {}),
         "runtime": seen.get("runtime"),
     }
-
-
-def models(plan: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The snapshots that a rank's plan names, the model's first."""
-    found = [_SNAPSHOT.search(str(word)) for word in plan.get("command") or ()]
-    return [{"repo": f"{one['owner']}/{one['name']}", "revision": one["revision"]} for one in found if one]

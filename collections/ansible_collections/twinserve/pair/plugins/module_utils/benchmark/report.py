@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..pair_report import models
 from ..redact import MARK, redact
+from ..snapshots import models
 from .plan import described, is_part
 from .speed_bench import ROWS
 

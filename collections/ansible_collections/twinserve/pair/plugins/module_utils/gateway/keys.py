@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import secrets
 from collections.abc import Mapping
@@ -17,8 +18,14 @@ _LINE = re.compile(r'^"~\^Bearer (?P<key>[A-Za-z0-9_-]+)\$" (?P<name>\w+);$', re
 
 
 def keys_conf(keys: Mapping[str, str]) -> str:
-    """The file of that map.  Patterns, since nginx compares plain texts without regard to case."""
-    lines = [f'"~^Bearer {key}$" {name};\n' for name, key in sorted(keys.items())]
+    """The file of that map.  Patterns, since nginx compares plain texts without regard to case.
+
+    Twice each: clients send the key, browsers its name and the key.
+    """
+    lines = [
+        f'"~^Bearer {key}$" {name};\n"~^Basic {_basic(name, key)}$" {name};\n'
+        for name, key in sorted(keys.items())
+    ]
     return "# Ansible managed\n" + "".join(lines)
 
 
@@ -30,3 +37,8 @@ def parse_keys(text: str) -> dict[str, str]:
 def new_key() -> str:
     """A key that nobody guesses: 256 bits."""
     return f"ts-{secrets.token_urlsafe(32)}"
+
+
+def _basic(name: str, key: str) -> str:
+    """What a browser sends, as a pattern."""
+    return base64.b64encode(f"{name}:{key}".encode()).decode().replace("+", "[+]")

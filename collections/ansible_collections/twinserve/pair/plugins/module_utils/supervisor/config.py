@@ -75,6 +75,7 @@ class Config:
     """The pair's configuration. All times in seconds."""
 
     pair: str
+    release: str
     served_name: str
     digest: str
     members: tuple[Member, ...]
@@ -103,6 +104,9 @@ class Config:
     retry_env: tuple[tuple[str, str], ...]
     smoke: Mapping[str, Any]
     health_metrics: Mapping[str, tuple[str, ...]]
+    # How many requests run at once, as far as the engine tells, and whether a gateway shows how it goes.
+    streams: int | None = None
+    gateway: bool = False
     # Of the text that this was read from.
     sha256: str = ""
 
@@ -134,6 +138,7 @@ def parse_config(data: Mapping[str, Any]) -> Config:
     patterns = data["patterns"]
     return Config(
         pair=data["pair"],
+        release=data["release"],
         served_name=data["served_name"],
         digest=data["digest"],
         members=tuple(
@@ -172,6 +177,8 @@ def parse_config(data: Mapping[str, Any]) -> Config:
         retry_env=tuple(sorted(data["retry_env"].items())),
         smoke=data["smoke"],
         health_metrics={name: tuple(parts) for name, parts in data.get("health_metrics", {}).items()},
+        streams=data.get("promise", {}).get("parallel"),
+        gateway=bool(data["api"].get("gateway")),
     )
 
 

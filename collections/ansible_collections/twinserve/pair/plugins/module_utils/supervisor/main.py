@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from ..agent.paths import VERSION
-from . import statefile
+from . import metrics, statefile, status_page
 from .act import Doer, in_thread
+from .beat import Beat
 from .client import Client
 from .config import ConfigError, read_config
 from .events import Action, Done, Exit, Observation, Say
-from .metrics import Meter
 from .nodes import make_nodes
 from .notify import notify, one_line
 from .state import Phase, State, fresh
@@ -137,11 +137,14 @@ def main() -> int:
     doer = Doer(config, make_nodes(config.members), client)
     # So that playbooks see when a supervisor has not taken up what they wrote.
     about = {"pid": os.getpid(), "runtime": VERSION, "config_sha256": config.sha256}
-    shower, meter = Shower(STATE, about), Meter(VERSION)
+    shower, beat, versions = Shower(STATE, about), Beat(), status_page.read_versions()
 
     def show(state: State, now: float) -> None:
         shower(state, now)
-        meter(state, now)
+        if beat.due(state, now):
+            metrics.write(state, VERSION, now)
+            if config.gateway:
+                status_page.write(state, versions, now)
 
     loop = Loop(
         state=fresh(config, time.monotonic(), ""),

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..exposition import FOLDER, Metric, single, write
+from ..exposition import FOLDER, Metric, single
+from ..exposition import write as write_metrics
 from .serving import unseen
 from .state import Phase, State
 from .words import shown
-
-_EVERY = 5.0
 
 
 def metrics(state: State, now: float, runtime: str) -> Iterator[Metric]:
@@ -60,17 +59,7 @@ def metrics(state: State, now: float, runtime: str) -> Iterator[Metric]:
     )
 
 
-class Meter:
-    """Writes the file now and then, and at once when the state is another."""
-
-    def __init__(self, runtime: str, folder: Path = FOLDER) -> None:
-        self._runtime, self._folder = runtime, folder
-        self._at, self._word = float("-inf"), ""
-
-    def __call__(self, state: State, now: float) -> None:
-        """Write what is so now, if anybody wants it."""
-        word = shown(state, now) + state.phase
-        if (now - self._at < _EVERY and word == self._word) or not self._folder.is_dir():
-            return
-        write("pair", metrics(state, now, self._runtime), self._folder)
-        self._at, self._word = now, word
+def write(state: State, runtime: str, now: float, folder: Path = FOLDER) -> None:
+    """Write what is so now, if anybody wants it."""
+    if folder.is_dir():
+        write_metrics("pair", metrics(state, now, runtime), folder)

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..agent.plan import write_atomically
 from ..link import Endpoint, Link, Rail, Unused
-from .state import Phase, RankView, State, title
-from .words import detail, shown
+from .state import Phase, RankView, State
+from .words import detail, shown, warnings
 
 _SCHEMA = 1
 
@@ -58,18 +58,7 @@ def document(state: State, now: float) -> dict[str, Any]:
         # How many requests the last stop cut off.
         "cut": state.cut,
         "last_canary": _canary(state),
-        "warnings": [
-            *state.link.warnings,
-            *filter(None, [state.returned]),
-            *state.notes,
-            *state.attempt.notes,
-            *(f"{title(state, view.rank)}: {text}" for view in state.ranks for text in view.warnings),
-            *(
-                f"{title(state, view.rank)}: {says}: {line}"
-                for view in state.ranks
-                for says, line in view.remarks.items()
-            ),
-        ],
+        "warnings": warnings(state),
         "progress": _progress(state, now),
     }
 

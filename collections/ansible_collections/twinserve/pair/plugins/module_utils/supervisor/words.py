@@ -1,10 +1,10 @@
-"""One line for people: what the pair is doing."""
+"""For people: what the pair is doing, in one line, and what they should know beside."""
 
 from __future__ import annotations
 
 from .draining import requests, running
 from .serving import unseen, waiting
-from .state import Phase, RankView, State
+from .state import Phase, RankView, State, title
 
 # A start that has been kept waiting so long shows as down; it goes on by itself when the cause is gone.
 BLOCKED_GRACE = 60.0
@@ -51,6 +51,22 @@ def detail(state: State, now: float) -> str:
         case Phase.DOWN:
             return state.reason
     return "; ".join(["stopped", state.reason] if state.reason else ["stopped"])
+
+
+def warnings(state: State) -> list[str]:
+    """What does not keep the pair from serving, and that people should know of."""
+    return [
+        *state.link.warnings,
+        *filter(None, [state.returned]),
+        *state.notes,
+        *state.attempt.notes,
+        *(f"{title(state, view.rank)}: {text}" for view in state.ranks for text in view.warnings),
+        *(
+            f"{title(state, view.rank)}: {says}: {line}"
+            for view in state.ranks
+            for says, line in view.remarks.items()
+        ),
+    ]
 
 
 def _halting(state: State, now: float) -> str:
