@@ -246,6 +246,8 @@ class FakeApi(Client):
         if isinstance(reply, str):
             raise ClientError(reply)
         self.health["completion_tokens_total"] += 1
+        if "requests_total" in self.health:
+            self.health["requests_total"] += 1
         return reply
 
 

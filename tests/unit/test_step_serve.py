@@ -12,7 +12,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils.supervisor import e
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.client import ClientError
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.observe import absorb
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.smoke import Reply
-from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.state import State, fresh
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.state import Canary, State, fresh
 from fake_world import Start, World
 
 COLLAPSED = Reply(200, "!!!!!!!!!!!!!!!!")
@@ -240,12 +240,33 @@ def test_a_canary_that_is_read_itself_is_no_work(others: int, after: int) -> Non
     assert after < world.now - hung < after + 70
 
 
+@pytest.mark.parametrize("seconds", [50, 51, 52, 53, 54])
+def test_canaries_that_come_more_often_than_looks_are_no_work(seconds: int) -> None:
+    world = serving(hang_limit=301, canary_interval=1)
+    world.api.health |= {"requests_total": 0}
+    world.run(seconds)
+    world.api.hangs = True
+    world.api.health |= {"requests_running": 1, "requests_total": world.api.health["requests_total"] + 1}
+    hung = world.now
+    world.until("starting", limit=3600)
+    assert 301 < world.now - hung < 380
+
+
+def test_a_canary_that_ended_while_we_looked_is_nobody_elses() -> None:
+    state = replace(serving().loop.state, canary=Canary(ended=99.0))
+    health = {"requests_running": 1}
+    look = events.Done(events.Look(state.epoch), {"model": "GLM", "health": health}, seconds=2.0)
+    assert absorb(state, events.Observation("t", (look,)), 100.0).api.others == 0
+    assert absorb(state, events.Observation("t", (look,)), 102.0).api.others == 1
+
+
 @pytest.mark.parametrize(("asking", "others"), [(True, 0), (False, 1)])
 def test_a_look_does_not_count_our_own_canary(asking: bool, others: int) -> None:
-    state = serving().loop.state
+    world = serving()
+    state, later = world.loop.state, world.now + 30
     pending = frozenset({events.Ask(state.epoch, "GLM", 1)}) if asking else frozenset()
     look = events.Done(events.Look(state.epoch), {"model": "GLM", "health": {"requests_running": 1}})
-    seen = absorb(replace(state, pending=pending), events.Observation("t", (look,)), 0.0)
+    seen = absorb(replace(state, pending=pending), events.Observation("t", (look,)), later)
     assert seen.api.others == others
 
 

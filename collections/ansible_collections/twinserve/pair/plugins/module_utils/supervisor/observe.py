@@ -128,14 +128,24 @@ def _look(state: State, done: Done, now: float) -> State:
         return replace(state, api=api, adopted=False)
     health = done.value["health"]
     running = int(health.get("requests_running", 0) or 0)
-    ours = any(isinstance(action, Ask) for action in state.pending)
+    canary, began = state.canary, now - done.seconds
+    # One that ended meanwhile may have run when the server counted.
+    ours = any(isinstance(action, Ask) for action in state.pending) or (canary.ended or 0.0) > began
     api = ApiView(done.value["model"], health=health, others=max(0, running - ours))
     alive = counters(api.health) != counters(state.api.health)
-    return replace(state, api=api, vital_at=now if alive else state.vital_at)
+    canary = replace(canary, uncounted=0)
+    return replace(state, api=api, canary=canary, vital_at=now if alive else state.vital_at)
 
 
 def _reply(state: State, done: Done, now: float) -> State:
-    canary = replace(state.canary, ended=now, at=state.clock, seconds=done.seconds, hopeless=False)
+    canary = replace(
+        state.canary,
+        ended=now,
+        at=state.clock,
+        seconds=done.seconds,
+        hopeless=False,
+        uncounted=state.canary.uncounted + 1,
+    )
     if done.error is not None:
         return replace(state, canary=replace(canary, ok=False, bad=canary.bad + 1, detail=done.error))
     verdict = judge(done.value)

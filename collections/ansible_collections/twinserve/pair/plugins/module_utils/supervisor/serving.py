@@ -125,5 +125,5 @@ def _canary(state: State, now: float) -> Moved:
         return state, ()
     timeout = _longest(state) + _GRACE
     state, asked = ask(state, Ask(state.epoch, state.api.model or state.config.served_name, timeout), now)
-    quiet, total = state.api.others == 0, _total(state)
+    quiet, total = state.api.others == 0, _total(state) + canary.uncounted
     return replace(state, canary=replace(canary, sent=now, quiet=quiet, total=total)), asked

@@ -92,12 +92,13 @@ class Canary:
     """The proof of life. `ended` and `sent` are monotonic, `at` is for people.
 
     `bad` counts failures in a row; a `hopeless` one would come again after any start. `quiet`: nothing else
-    ran when it was sent, after `total` requests.
+    ran when it was sent, after `total` requests. `uncounted`: ours since the counters were looked at.
     """
 
     sent: float | None = None
     quiet: bool = False
     total: float = 0.0
+    uncounted: int = 0
     ended: float | None = None
     at: str = ""
     seconds: float = 0.0
