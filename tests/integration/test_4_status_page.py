@@ -40,8 +40,8 @@ def test_a_browser_shows_the_pair_as_its_supervisor_sees_it(lab: Lab, client: Cl
         assert rail["head"]["address"] in told[f"Rail {number}"]
     for rank, name in enumerate(lab.hosts):
         assert told[f"Rank {rank}"].startswith(f"{name}: running, ")
-    assert (told["Release"], told["Twinserve"]) == ("v1.1", state["runtime"])
-    assert told["Image"].startswith("sha256:")
+    assert (told["Release"], told["Twinserve"]) == ("lab", state["runtime"])
+    assert "/tensorfold@sha256:" in told["Image"]
     assert "GLM-5.3-Flash" in told["Weights"]
 
 
