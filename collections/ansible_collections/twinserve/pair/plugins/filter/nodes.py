@@ -9,6 +9,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.twinserve.pair.plugins.module_utils import (
     bandwidth_judge,
     bandwidth_plan,
+    fabric_due,
     fabric_plan,
     firewall_plan,
     good_choice,
@@ -182,6 +183,7 @@ class FilterModule:
         """Map each name to its function."""
         return {
             "fabric_plan": plan_fabric,
+            "fabric_due": fabric_due.due,
             "firewall_plan": plan_firewall,
             "serving": serving,
             "started": services.pair_started,
