@@ -18,8 +18,8 @@ demo: ## From this machine to a chat answer of a simulated pair (ENGINE=vllm: a 
 	@$(SUDO) ENGINE="$(ENGINE)" $(PYTHON) tools/demo.py
 
 .PHONY: test
-test: dev lint unit integration real-engine molecule ## Everything that CI runs
-	@$(BIN)/python tools/closing_line.py build/unit.xml build/integration-story.xml build/integration-own.xml build/lab.xml build/real-engine.xml
+test: dev lint unit integration real-engine ## Everything that CI runs
+	@$(BIN)/python tools/closing_line.py build/unit.xml build/integration-{story,own,lab}.xml build/real-engine.xml
 
 .PHONY: test-all
 test-all: SLOW := --run-slow
@@ -58,11 +58,10 @@ unit: dev ## Unit and contract tests: no root, no network
 	@COVERAGE_FILE=.coverage.unit $(BIN)/coverage report --skip-covered
 
 .PHONY: integration
-integration: dev ## Simulated pairs, the real playbooks, testinfra on the nodes
-	@echo "== integration tests in the lab, in two processes"
+integration: dev ## Simulated pairs, the real playbooks, testinfra on the nodes; each role alone
+	@echo "== integration tests in the lab, in two rows"
 	@mkdir -p build
 	@$(SUDO) $(BIN)/python tools/integration.py $(SLOW)
-	@$(SUDO) $(BIN)/python -m pytest -q -m lab --junitxml build/lab.xml tests/lab
 
 .PHONY: real-engine
 real-engine: dev ## vLLM on CPUs, two ranks, deployed by the real playbooks
@@ -71,7 +70,7 @@ real-engine: dev ## vLLM on CPUs, two ranks, deployed by the real playbooks
 	@$(SUDO) $(BIN)/python -m pytest -q -m real_engine --junitxml build/real-engine.xml $(SLOW) tests/integration
 
 .PHONY: molecule
-molecule: dev ## Each role alone, in the lab
+molecule: dev ## Each role alone, in the lab (a part of integration)
 	@echo "== each role alone (molecule)"
 	@$(SUDO) tools/molecule.sh
 

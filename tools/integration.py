@@ -1,7 +1,8 @@
-"""The integration tests in two processes beside each other: the story's pair, and pairs of their own.
+"""The integration tests in two rows beside each other.
 
-Each finished test is a line; all else that a process says comes in one piece when it ends, and everything is
-in build/integration-PART.log. Exit code 1 when either fails. What is given (`--run-slow`) goes to both.
+One is the story's pair; the other pairs of their own, then the lab itself, then each role alone. Each test
+that ends is a line; all else that a part says comes in one piece when it ends, and everything is in
+build/integration-PART.log. Exit code 1 when any fails. What is given (`--run-slow`) goes to the pairs' tests.
 """
 
 from __future__ import annotations
@@ -16,16 +17,21 @@ from pathlib import Path
 from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
-# By what tests/integration/conftest.py tells them apart, and the name that their labs begin with.
-PARTS = {"story": "test", "own": "own"}
+ROWS = (("story",), ("own", "lab", "molecule"))
+# The parts that tests/integration/conftest.py tells apart, and the name that their labs begin with.
+LABS = {"story": "test", "own": "own"}
 FINISHED = re.compile(r"(?P<test>\S+::.+) (?P<result>[A-Z]+)(?: \(.*\))? +\[ *(?P<percent>\d+%)\]")
 
 
 def command(part: str, more: Iterable[str]) -> list[str]:
-    """pytest with the tests of one part."""
-    report = f"--junitxml=build/integration-{part}.xml"
-    words = ["-v", "-m", "not real_engine", f"--part={part}", report, *more, "tests/integration"]
-    return [sys.executable, "-m", "pytest", *words]
+    """What runs one part."""
+    if part == "molecule":
+        return ["tools/molecule.sh"]
+    if part == "lab":
+        words = ["-m", "lab", "tests/lab"]
+    else:
+        words = ["-m", "not real_engine", f"--part={part}", *more, "tests/integration"]
+    return [sys.executable, "-m", "pytest", "-v", f"--junitxml=build/integration-{part}.xml", *words]
 
 
 def follow(part: str, told: Iterable[str], log: TextIO, screen: TextIO) -> None:
@@ -46,7 +52,7 @@ def follow(part: str, told: Iterable[str], log: TextIO, screen: TextIO) -> None:
 
 def run(part: str, more: Iterable[str], codes: dict[str, int]) -> None:
     """Run one part to its end."""
-    environment = {**os.environ, "TWINSERVE_TEST_LAB": PARTS[part], "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "TWINSERVE_TEST_LAB": LABS.get(part, part), "PYTHONUNBUFFERED": "1"}
     with (
         (ROOT / f"build/integration-{part}.log").open("w") as log,
         subprocess.Popen(
@@ -64,16 +70,22 @@ def run(part: str, more: Iterable[str], codes: dict[str, int]) -> None:
     codes[part] = process.returncode
 
 
+def run_row(row: Iterable[str], more: Iterable[str], codes: dict[str, int]) -> None:
+    """Run the parts of a row one after the other, whatever becomes of each."""
+    for part in row:
+        run(part, more, codes)
+
+
 def main(more: list[str]) -> int:
-    """Run both; 0 when both passed."""
+    """Run all; 0 when all passed."""
     (ROOT / "build").mkdir(exist_ok=True)
     codes: dict[str, int] = {}
-    both = [threading.Thread(target=run, args=(part, more, codes)) for part in PARTS]
-    for one in both:
+    rows = [threading.Thread(target=run_row, args=(row, more, codes)) for row in ROWS]
+    for one in rows:
         one.start()
-    for one in both:
+    for one in rows:
         one.join()
-    return int(any(codes.get(part) != 0 for part in PARTS))
+    return int(any(codes.get(part) != 0 for row in ROWS for part in row))
 
 
 if __name__ == "__main__":

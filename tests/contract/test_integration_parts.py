@@ -1,4 +1,4 @@
-"""`make integration` runs two processes: no test is in neither or in both, and no failure is lost."""
+"""`make integration` runs two rows of parts: no test is in neither or in both, and no failure is lost."""
 
 from __future__ import annotations
 
@@ -17,6 +17,17 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "real_engine: none here")
+    config.addinivalue_line("markers", "lab: those of the lab itself")
+"""
+LAB = """
+import os, pytest
+
+@pytest.mark.lab
+def test_lab():
+    assert os.environ.get("FAILS") != "lab"
+"""
+MOLECULE = """#!/bin/sh
+test "$FAILS" != molecule
 """
 # Both are under way before either goes on, and so their words come at the same time.
 TEST = """
@@ -49,18 +60,27 @@ def test_each_test_is_in_one_of_the_parts() -> None:
     assert any("test_7_stations.py" in test for test in own)
 
 
+def ran(place: Path, fails: str) -> subprocess.CompletedProcess[str]:
+    """The program with tests of its own, of which those of a part may fail."""
+    (place / "tools").mkdir()
+    shutil.copy(ROOT / "tools/integration.py", place / "tools")
+    for name, text in (("integration/test_it.py", TEST), ("lab/test_lab.py", LAB)):
+        path = place / "tests" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    (place / "tests/conftest.py").write_text(CONFTEST)
+    molecule = place / "tools/molecule.sh"
+    molecule.write_text(MOLECULE)
+    molecule.chmod(0o755)
+    argv = [sys.executable, str(place / "tools/integration.py")]
+    return subprocess.run(argv, env={"FAILS": fails}, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize("fails", ["", "story", "own"])
 def test_a_failure_of_either_part_fails_and_the_words_of_each_are_in_one_piece(
     tmp_path: Path, fails: str
 ) -> None:
-    (tmp_path / "tools").mkdir()
-    shutil.copy(ROOT / "tools/integration.py", tmp_path / "tools")
-    (tmp_path / "tests/integration").mkdir(parents=True)
-    (tmp_path / "tests/integration/conftest.py").write_text(CONFTEST)
-    (tmp_path / "tests/integration/test_it.py").write_text(TEST)
-
-    argv = [sys.executable, str(tmp_path / "tools/integration.py")]
-    done = subprocess.run(argv, env={"FAILS": fails}, capture_output=True, text=True, check=False)
+    done = ran(tmp_path, fails)
 
     assert done.returncode == (1 if fails else 0)
     for part in ("story", "own"):
@@ -74,3 +94,14 @@ def test_a_failure_of_either_part_fails_and_the_words_of_each_are_in_one_piece(
     if fails:
         piece = done.stdout.partition(f"== integration tests: {fails}\n")[2].partition("\n== integration")[0]
         assert piece.count("\nsaid by") == len(said) == 400
+
+
+@pytest.mark.parametrize("fails", ["lab", "molecule"])
+def test_what_comes_after_the_pairs_fails_the_run_too(tmp_path: Path, fails: str) -> None:
+    done = ran(tmp_path, fails)
+    assert done.returncode == 1
+    assert "own 100% PASSED" in done.stdout
+    assert (
+        f"lab 100% {'FAILED' if fails == 'lab' else 'PASSED'} tests/lab/test_lab.py::test_lab" in done.stdout
+    )
+    assert "== integration tests: molecule" in done.stdout
