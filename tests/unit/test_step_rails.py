@@ -90,6 +90,29 @@ def test_a_pair_that_hangs_over_a_pulled_cable_is_started_over_the_other_rail() 
     )
 
 
+def test_rails_that_come_back_one_after_the_other_are_both_used() -> None:
+    world = World()
+    world.until("serving")
+    world.run(5)
+    dark: dict[str, Any] = {"operstate": "down", "carrier": False}
+    for rank, ports in enumerate((fake_pair.head, fake_pair.worker)):
+        both = ("rocep1s0f1", "roceP2p1s0f1") if rank == 0 else ("rocep1s0f0", "roceP2p1s0f0")
+        world.ranks[rank].devices = ports(**dict.fromkeys(both, dark))
+        world.ranks[rank].dark = ["enp1s0f1np1"]
+        world.ranks[rank].expected = [{"netdev": "n", "hca": hca, "address": ""} for hca in ("a", "b")]
+    world.api.hangs = True
+    world.until("starting")
+    world.run(60)
+    world.api.hangs = False
+
+    pull(world)
+    world.run(5)
+    assert [calls.count("start") for calls in world.calls] == [1, 1], "the second rail may be on its way"
+    world.ranks[0].devices, world.ranks[1].devices = fake_pair.head(), fake_pair.worker()
+
+    assert world.until("serving")["effective"]["rails"] == 2
+
+
 def test_a_pair_that_answers_although_a_cable_is_out_is_left_alone() -> None:
     world = World()
     world.until("serving")

@@ -38,7 +38,7 @@ def find_link(state: State, now: float) -> Moved:
     notes = [memory.note] * bool(memory.note) + _drift(reports)
     if link.errors:
         lost = [note for note in notes if " lost " in note or " is gone" in note]
-        return wait(state, "; ".join([*link.errors, *lost]), now)
+        return _without_any(state, "; ".join([*link.errors, *lost]), now)
     state = replace(state, expected_rails=expected_rails(reports))
     if _is_short(state, link, now):
         return _be_patient(state, link, now)
@@ -61,7 +61,7 @@ def reach(state: State, now: float) -> Moved:
     dead = dead_rails(state.link, state.answers)
     link = without_rails(state.link, dead, state.config.rails, state.config.max_rails)
     if link.errors:
-        return wait(state, "; ".join(link.errors), now)
+        return _without_any(state, "; ".join(link.errors), now)
     if _is_short(state, link, now):
         return _be_patient(state, link, now)
     why = [f"rail {number}: {dead[number]}" for number in sorted(dead)]
@@ -123,6 +123,11 @@ def _be_patient(state: State, link: Link, now: float) -> Moved:
     state = replace(state, blocked=None, short_at=now if state.short_at is None else state.short_at)
     why = link.warnings[-1] if link.warnings else "it has no address on one side"
     return again(state, now, _SOON, f"waiting a little for the second rail ({why})"), ()
+
+
+def _without_any(state: State, why: str, now: float) -> Moved:
+    """Wait for a rail. The patience with a second one begins when there is a first."""
+    return wait(replace(state, short_at=None), why, now)
 
 
 def _gone(reports: _REPORTS) -> list[str]:
