@@ -97,7 +97,8 @@ def test_rails_that_come_back_one_after_the_other_are_both_used() -> None:
     dark: dict[str, Any] = {"operstate": "down", "carrier": False}
     for rank, ports in enumerate((fake_pair.head, fake_pair.worker)):
         both = ("rocep1s0f1", "roceP2p1s0f1") if rank == 0 else ("rocep1s0f0", "roceP2p1s0f0")
-        world.ranks[rank].devices = ports(**dict.fromkeys(both, dark))
+        changes: dict[str, Any] = dict.fromkeys(both, dark)
+        world.ranks[rank].devices = ports(**changes)
         world.ranks[rank].dark = ["enp1s0f1np1"]
         world.ranks[rank].expected = [{"netdev": "n", "hca": hca, "address": ""} for hca in ("a", "b")]
     world.api.hangs = True
