@@ -36,8 +36,8 @@ def metrics(root: Path = Path("/"), version: str = paths.VERSION) -> Iterator[Me
     yield errors({device: read_counters(port) for device, port in _ports(root, devices)})
     yield from link(rails, devices)
     yield from supervisor(read_services())
-    pair = _read(root, Path(ETC, "pair.json")) or {"api": {}}
-    if pair["api"].get("gateway"):
+    pair = _read(root, Path(ETC, "pair.json")) or {}
+    if pair.get("api", {}).get("gateway"):
         yield from gateway(traffic.read(_below(root, traffic.SOCKET)))
     yield certificate(_end(root))
     yield firewall(is_intact(_below(root, Path(FILE))))
