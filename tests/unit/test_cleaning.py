@@ -92,6 +92,21 @@ def test_all_goes_and_a_second_look_finds_nothing(root: Path, programs: Programs
     assert [item for item in cleaning.find([], root) if item.how != "user"] == []
 
 
+@pytest.mark.parametrize(("state", "times"), [("failed", 1), ("inactive", 0)])
+def test_a_unit_that_failed_is_forgotten_once_it_is_stopped(
+    root: Path, programs: Programs, state: str, times: int
+) -> None:
+    programs.answer("systemctl_show_twinserve.service", f"ActiveState={state}\n")
+    unit = root / "etc/systemd/system/twinserve.service"
+
+    cleaning.remove(cleaning.Item("installed", "unit", str(unit)))
+
+    words = [call.split()[1:] for call in programs.calls]
+    assert words[0] == ["--quiet", "disable", "--now", "twinserve.service"]
+    assert words.count(["reset-failed", "twinserve.service"]) == times
+    assert not unit.exists()
+
+
 def test_nothing_is_removed_through_a_mount() -> None:
     mounts = "proc /proc proc rw 0 0\nhead:/hub /var/lib/twinserve/weights/hub nfs4 ro 0 0\n"
     with pytest.raises(Unclean, match="/var/lib/twinserve/weights/hub is a mount: umount it"):

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import node_metrics
 from ansible_collections.twinserve.pair.plugins.module_utils.exposition import Metric, single, text
+from ansible_collections.twinserve.pair.plugins.module_utils.gateway.traffic import Traffic
 from ansible_collections.twinserve.pair.plugins.module_utils.gids import Gid
+from ansible_collections.twinserve.pair.plugins.module_utils.shell import CommandError
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.beat import Beat
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.metrics import metrics, write
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.state import Phase
@@ -158,6 +160,79 @@ def test_a_node_with_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (end,) = [value for name, value in told.items() if name.startswith("twinserve_certificate")]
     assert time.gmtime(end)[:6] == (2030, 1, 5, 9, 34, 43)
     assert told['twinserve_rank_info{rank="0",image="x@sha256:0",digest="d",runtime="7"}'] == 1
+
+
+def on_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], nft: str = ""
+) -> dict[str, float]:
+    """What a node with these files of ours tells; `nft` is what it lists, or says when there is no table."""
+    programs = Programs(tmp_path / "programs", monkeypatch, "systemctl", "nft")
+    programs.answer("systemctl_show", "Id=twinserve.service\nLoadState=loaded\nActiveState=active\n")
+    programs.answer("nft", nft, code=1 if nft.startswith("Error") else None)
+    folder = tmp_path / "etc/twinserve"
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        (folder / name).write_text(content)
+    return values(text(node_metrics.metrics(tmp_path, "7")))
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({}, {}),
+        ({"pair.json": '{"api": {"gateway": false}}'}, {}),
+        ({"pair.json": '{"api": {"gateway": true}}'}, {"twinserve_gateway_up": 0}),
+    ],
+    ids=["worker", "another way in", "a gateway that is away"],
+)
+def test_only_a_pair_with_a_gateway_tells_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], told: dict[str, float]
+) -> None:
+    found = on_node(tmp_path, monkeypatch, files)
+    assert {name: value for name, value in found.items() if "gateway" in name} == told
+
+
+def test_a_gateway_that_answers_tells_what_it_counts() -> None:
+    counted = Traffic(requests=9, dropped=1, connections={"active": 2, "waiting": 1})
+    assert values(text(node_metrics.gateway(counted))) == {
+        "twinserve_gateway_up": 1,
+        "twinserve_gateway_requests_total": 9,
+        "twinserve_gateway_dropped_total": 1,
+        'twinserve_gateway_connections{state="active"}': 2,
+        'twinserve_gateway_connections{state="waiting"}': 1,
+    }
+
+
+RULES = (
+    'table inet twinserve {\n\tchain input {\n\t\tudp dport 4791 counter drop comment "RoCE (1)"\n\t}\n}\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("listed", "told"),
+    [
+        (RULES.replace("counter", "counter packets 7 bytes 420"), 1),
+        (RULES.replace("\t\tudp", "\t\tudp dport 4791 accept\n\t\tudp"), 0),
+        ("Error: No such file or directory\n", 0),
+    ],
+    ids=["loaded", "changed", "flushed"],
+)
+def test_the_firewall_is_loaded_as_it_was_written_or_it_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: str, told: int
+) -> None:
+    found = on_node(tmp_path, monkeypatch, {"firewall.nft": RULES}, listed)
+    assert found["twinserve_firewall_loaded"] == told
+
+
+def test_a_node_without_a_firewall_of_ours_tells_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "twinserve_firewall_loaded" not in on_node(tmp_path, monkeypatch, {}, RULES)
+
+
+def test_a_table_that_cannot_be_listed_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CommandError, match="Operation not permitted"):
+        on_node(tmp_path, monkeypatch, {"firewall.nft": RULES}, "Error: Operation not permitted\n")
 
 
 def test_every_name_is_told_once_with_its_sentence() -> None:

@@ -100,6 +100,7 @@ def remove(item: Item) -> None:
     match item.how:
         case "unit":
             run(["systemctl", "--quiet", "disable", "--now", path.name])
+            _forget(path.name)
             path.unlink(missing_ok=True)
         case "path":
             path.unlink(missing_ok=True)
@@ -114,6 +115,13 @@ def remove(item: Item) -> None:
             _remove_snapshot(path)
         case _:
             raise ValueError(item.how)
+
+
+def _forget(unit: str) -> None:
+    """One that failed would be listed for ever. A job that is stopped at its work has failed, too."""
+    shown = parse_show(run(["systemctl", "show", unit, "--property", "ActiveState"]))
+    if any(one.get("ActiveState") == "failed" for one in shown):
+        run(["systemctl", "reset-failed", unit])
 
 
 def running() -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from . import atomic_file, other_firewalls, way_back
 from .confirming import LIMIT, ApplyError, Outcome
+from .firewall_loaded import read_table
 from .firewall_plan import UNIT
 from .firewall_rules import FILE, TABLE, replacing, signature
 from .shell import CommandError, run
@@ -29,7 +30,7 @@ def read() -> dict[str, Any]:
     file = Path(FILE)
     return {
         "nft": shutil.which("nft") is not None,
-        "table": _listing(),
+        "table": read_table(),
         "written": signature(file.read_text()) if file.is_file() else [],
         "enabled": _WANTED_BY.is_symlink(),
         "range": [int(word) for word in _RANGE.read_text().split()],
@@ -37,24 +38,12 @@ def read() -> dict[str, Any]:
     }
 
 
-def _listing() -> str:
-    """The table as nft writes it; empty when it is not loaded."""
-    if not shutil.which("nft"):
-        return ""
-    try:
-        return run(["nft", "--stateless", "list", "table", *TABLE.split()])
-    except CommandError as error:
-        if "No such file or directory" in error.said:
-            return ""
-        raise
-
-
 def present(rules: str, unit: str, others: Mapping[str, Sequence[Any]], check: bool) -> Outcome:
     """Load `rules` and leave the way back armed, or write what only the next boot needs.
 
     Raises ApplyError or CommandError, with the table as it was, when it cannot be.
     """
-    listing, file = _listing(), Path(FILE)
+    listing, file = read_table(), Path(FILE)
     is_new = signature(listing) != signature(rules)
     is_unwritten = not _is_kept(rules, unit)
     before = listing if is_new else rules
@@ -110,7 +99,7 @@ def _is_kept(rules: str, unit: str) -> bool:
 
 def absent(check: bool) -> Outcome:
     """Take away the table, what loads it, and what was added to other firewalls."""
-    listing, paths = _listing(), [Path(path) for path in (FILE, UNIT) if Path(path).is_file()]
+    listing, paths = read_table(), [Path(path) for path in (FILE, UNIT) if Path(path).is_file()]
     seen = other_firewalls.read()
     drop = other_firewalls.steps(seen, [], [])["drop"]
     before = listing + "".join(f"{path}\n" for path in paths) + other_firewalls.words(drop)

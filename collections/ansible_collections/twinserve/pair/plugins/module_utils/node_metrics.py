@@ -14,9 +14,13 @@ from typing import Any
 from .agent import paths
 from .counters import read_counters
 from .exposition import Metric, single, write
+from .firewall_loaded import is_intact
+from .firewall_rules import FILE
+from .gateway import traffic
 from .gateway.certificate import SHOWN
 from .gateway.certificate import read as read_certificate
 from .gids import find_v2
+from .managed_files import ETC
 from .services import is_active, read_services
 from .shell import CommandError
 from .sysfs import Device, port_folder, read_devices
@@ -32,7 +36,11 @@ def metrics(root: Path = Path("/"), version: str = paths.VERSION) -> Iterator[Me
     yield errors({device: read_counters(port) for device, port in _ports(root, devices)})
     yield from link(rails, devices)
     yield from supervisor(read_services())
+    pair = _read(root, Path(ETC, "pair.json")) or {}
+    if pair.get("api", {}).get("gateway"):
+        yield from gateway(traffic.read(_below(root, traffic.SOCKET)))
     yield certificate(_end(root))
+    yield firewall(is_intact(_below(root, Path(FILE))))
 
 
 def about(plan: Mapping[str, Any] | None, version: str) -> Iterator[Metric]:
@@ -80,13 +88,48 @@ def supervisor(units: Mapping[str, Mapping[str, str]]) -> Iterator[Metric]:
         yield Metric("twinserve_supervisor_active", "Whether the supervisor runs.", values)
 
 
+def gateway(found: traffic.Traffic | None) -> Iterator[Metric]:
+    """On the head of a pair that has one: whether the gateway answers, and what it counts."""
+    yield single("twinserve_gateway_up", "Whether the pair's gateway answers.", found is not None)
+    if found is None:
+        return
+    yield Metric(
+        "twinserve_gateway_requests_total",
+        "Requests to the gateway, with one for each of our looks.",
+        [({}, found.requests)],
+        kind="counter",
+    )
+    yield Metric(
+        "twinserve_gateway_connections",
+        "Connections to the gateway by what they do; the active ones are all others together.",
+        [({"state": state}, count) for state, count in found.connections.items()],
+    )
+    yield Metric(
+        "twinserve_gateway_dropped_total",
+        "Connections that the gateway took and could not serve.",
+        [({}, found.dropped)],
+        kind="counter",
+    )
+
+
 def certificate(end: float | None) -> Metric:
     """When the certificate that the gateway shows ends, in seconds since 1970."""
     return single("twinserve_certificate_end_seconds", "When the gateway's certificate ends.", end)
 
 
+def firewall(intact: bool | None) -> Metric:
+    """On a node with a firewall of ours: whether its rules are loaded."""
+    return single(
+        "twinserve_firewall_loaded", "Whether the firewall's rules are loaded as they were written.", intact
+    )
+
+
+def _below(root: Path, path: Path) -> Path:
+    return root / str(path).lstrip("/")
+
+
 def _read(root: Path, path: Path) -> dict[str, Any] | None:
-    file = root / str(path).lstrip("/")
+    file = _below(root, path)
     return dict(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else None
 
 
@@ -102,7 +145,7 @@ def _moved(rail: Mapping[str, Any], device: Device) -> bool:
 
 
 def _end(root: Path) -> float | None:
-    found = read_certificate(root / str(SHOWN).lstrip("/"))
+    found = read_certificate(_below(root, SHOWN))
     return found["ends"] if found else None
 
 
