@@ -66,6 +66,7 @@ def test_a_bare_head_needs_everything_and_nothing_of_it_waits() -> None:
         "needed": True,
         "soon": True,
         "packages": ["nginx", "openssl", "python3-cryptography"],
+        "install": True,
         "write": [CONF, UNIT],
         "new_keys": True,
         "certificate": True,
@@ -92,6 +93,12 @@ def test_what_differs_is_mended_and_nothing_else(
 def test_a_changed_unit_waits() -> None:
     files = {**node()["files"], UNIT["path"]: fingerprint("older\n", "0644")}
     assert planned(node(files=files)) == {"needed": True, "units": [UNIT]}
+
+
+def test_an_installation_that_was_interrupted_is_finished() -> None:
+    note = "/etc/twinserve/gateway/bringing"
+    steps = planned(node(files={**node()["files"], note: "0644 sha256:1"}))
+    assert steps == {"needed": True, "soon": True, "install": True}
 
 
 def test_what_looked_after_a_certificate_of_others_goes_with_it() -> None:
