@@ -28,9 +28,10 @@ def login(lab: Lab, key: str = f"{KEYS}/control", user: str = "twinserve", more:
 
 def on_head(lab: Lab, script: str) -> tuple[int, str]:
     """Exit code and output of a script of the shell, as root on the head."""
-    said = (
-        lab.root(lab.hosts[0], "sh", "-c", f"( {script} ) 2>&1; code=$?; echo; echo $code")
-        .strip()
-        .splitlines()
-    )
+    return attempt(lab, lab.hosts[0], script)
+
+
+def attempt(lab: Lab, host: str, script: str) -> tuple[int, str]:
+    """Exit code and output of a script of the shell that may fail, as root on a host."""
+    said = lab.root(host, "sh", "-c", f"( {script} ) 2>&1; code=$?; echo; echo $code").strip().splitlines()
     return int(said[-1]), "\n".join(said[:-1])

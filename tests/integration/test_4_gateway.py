@@ -221,6 +221,19 @@ def test_keys_change_while_the_pair_serves_and_streams_go_on(
     assert again.changed == 0
 
 
+def test_an_installation_that_was_interrupted_is_finished_and_the_page_of_the_distribution_stays_off(
+    lab: Lab, client: Client
+) -> None:
+    head, before = lab.hosts[0], lab.containers()
+    shell(lab, head, f"SYSTEMD_OFFLINE=1 systemctl --quiet enable nginx; echo nginx.service >{ETC}/bringing")
+
+    assert lab.play("serve.yml").succeeded().changed > 0
+
+    assert not lab.node(head).service("nginx").is_enabled
+    assert lab.containers() == before
+    assert lab.play("serve.yml").succeeded().changed == 0
+
+
 def test_a_pair_that_is_stopped_is_said_to_be_so(lab: Lab, client: Client, _as_it_was: None) -> None:
     lab.play("playbooks/stop.yml").succeeded()
 

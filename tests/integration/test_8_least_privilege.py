@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import jobs
 from lab_pair import Lab, Play
 from link_setups import shell
-from logins import KEYS, login, on_head
+from logins import KEYS, attempt, login, on_head
 from under_way import wait_for
 
 # What `systemd-analyze security` makes of them, from 0 to 10: a unit that may do more shows here.
@@ -40,8 +40,8 @@ def test_what_the_units_are_denied_holds_while_they_run(lab: Lab, converged: Pla
 
     assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
     for path in ("/etc/twinserve/probe", "/usr/local/probe", "/var/lib/twinserve/probe"):
-        said = shell(lab, head, f"{inside} touch {path} 2>&1 || true")
-        assert "Read-only file system" in said, path
+        code, said = attempt(lab, head, f"{inside} touch {path}")
+        assert code == 1 and "Read-only file system" in said, (path, code, said)
     assert shell(lab, head, f"{inside} ls -A /root /home").split() == ["/home:", "/root:"]
 
 
@@ -58,8 +58,8 @@ def test_containers_get_what_the_contract_says_and_no_more(lab: Lab, converged: 
         assert not [word for word in given["SecurityOpt"] or [] if "unconfined" in word]
         assert may_write - {"/lab"} == {"/cache"}  # the second is of the lab's own
         weights = "touch /root/.cache/huggingface/hub/probe"
-        said = shell(lab, host, f"docker exec glm53-flash-tf sh -c '{weights}' 2>&1 || true")
-        assert "Read-only file system" in said
+        code, said = attempt(lab, host, f"docker exec glm53-flash-tf {weights}")
+        assert code == 1 and "Read-only file system" in said, (code, said)
 
 
 def test_roots_docker_settings_reach_no_container(lab: Lab, converged: Play) -> None:
@@ -84,11 +84,13 @@ def serving(lab: Lab) -> bool:
 
 def test_the_user_of_the_wire_owns_its_login_and_may_do_what_its_keys_may(lab: Lab, converged: Play) -> None:
     for host in lab.hosts:
-        owned = shell(lab, host, "find / -xdev -user twinserve -not -path '/proc/*' 2>/dev/null || true")
+        owned = shell(lab, host, "find / -xdev -ignore_readdir_race -user twinserve")
         login_files = {"/var/lib/twinserve/.ssh", "/var/lib/twinserve/.ssh/authorized_keys"}
         assert set(owned.split()) <= login_files
         assert shell(lab, host, "id -nG twinserve").split() == ["twinserve"]
-    worker = lab.hosts[1]
+    worker, as_user = lab.hosts[1], "runuser -u twinserve -- sudo -n"
+    # What is refused below is refused for what it is: the same way leads to what is allowed.
+    assert attempt(lab, worker, f"{as_user} /usr/local/sbin/twinserve-rank state")[0] == 0
     for words in (
         "/usr/local/sbin/twinserve-rank run",
         "/usr/local/sbin/twinserve-rank unit-clean",
@@ -100,16 +102,13 @@ def test_the_user_of_the_wire_owns_its_login_and_may_do_what_its_keys_may(lab: L
         "/usr/bin/systemctl stop docker",
         "/bin/sh",
     ):
-        said = shell(lab, worker, f"runuser -u twinserve -- sudo -n {words} 2>&1 || true")
-        assert "a password is required" in said or "not allowed" in said, (words, said)
+        code, said = attempt(lab, worker, f"{as_user} {words}")
+        refused = "a password is required" in said or "not allowed" in said
+        assert code == 1 and refused, (words, code, said)
     # Loader variables and Python's own would make another program of an allowed one.
     env = "PYTHONPATH=/tmp LD_PRELOAD=/tmp/x.so"
-    said = shell(
-        lab,
-        worker,
-        f"runuser -u twinserve -- sudo -n {env} /usr/local/sbin/twinserve-rank state 2>&1 || true",
-    )
-    assert "not allowed to set" in said
+    code, said = attempt(lab, worker, f"{as_user} {env} /usr/local/sbin/twinserve-rank state")
+    assert code == 1 and "not allowed to set" in said, (code, said)
 
 
 def test_the_image_key_loads_an_image_and_does_nothing_else(lab: Lab, converged: Play) -> None:

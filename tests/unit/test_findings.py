@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.twinserve.pair.plugins.filter.doctor import FilterModule
 from ansible_collections.twinserve.pair.plugins.module_utils import findings
 from ansible_collections.twinserve.pair.plugins.module_utils.pair_report import report
-from test_status_text import CONFIG, HOSTS, STATE, node
+from test_status_text import CONFIG, HOSTS, STATE, gateway, node
 
 FILTERS = FilterModule().filters()
 RULES = {
@@ -37,6 +37,15 @@ SERVING = node(state=STATE, pair_config=CONFIG)
 def test_a_pair_that_is_well_has_no_findings() -> None:
     found, text = examined(host("spark-a", SERVING), host("spark-b", node()))
     assert (found, text) == ([], "pair1: healthy; nothing was found")
+
+
+def test_a_certificate_that_ends_soon_is_to_be_looked_at() -> None:
+    _, text = examined(host("spark-a", gateway(left=12)), host("spark-b", node()))
+    assert text.splitlines() == [
+        "pair1: healthy",
+        "  to be looked at:",
+        "  - the gateway's certificate ends on 2029-03-04: run serve.yml, which renews it",
+    ]
 
 
 def test_what_has_to_be_mended_comes_first() -> None:

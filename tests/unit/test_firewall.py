@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from ansible_collections.twinserve.pair.plugins.module_utils.firewall_plan impor
 from ansible_collections.twinserve.pair.plugins.module_utils.firewall_rules import FILE, replacing, signature
 from ansible_collections.twinserve.pair.plugins.module_utils.managed_files import fingerprint
 from ansible_collections.twinserve.pair.plugins.module_utils.other_firewalls import parse_firewalld, parse_ufw
-from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import load_product
+from ansible_collections.twinserve.pair.plugins.module_utils.settings_check import environment_faults
+from ansible_collections.twinserve.pair.plugins.plugin_utils.engine_files import engine_names, load_product
 from engine_data import faults, resolved
 
 LINKS = [
@@ -110,6 +112,19 @@ def test_x04_the_master_is_the_heads_rail_and_another_one_is_refused() -> None:
         data = load_product(engine)
         release = data.release(data.releases()[-1])
         assert "fabric_netdev" in release["managed_flags"][flag]
+
+
+@pytest.mark.parametrize("engine", engine_names())
+def test_x04_no_address_or_interface_of_the_ranks_is_taken_from_engine_env(engine: str) -> None:
+    product = load_product(engine)
+    instead = "fabric_netdev|master_port|nccl_ib_hca|nothing, .+"
+    for name in product.releases():
+        release = product.release(name)
+        for variable in (*release["link_env"], "MASTER_ADDR", "MASTER_PORT", "NCCL_COMM_ID"):
+            (said,) = environment_faults({variable: "192.0.2.11"}, release)
+            assert re.fullmatch(rf"engine_env: {variable} is managed; use ({instead})", said)
+        # What tunes NCCL is the user's.
+        assert environment_faults({"NCCL_ALGO": "Ring", "NCCL_IB_TC": "106"}, release) == []
 
 
 def test_x04_without_the_firewall_it_is_warned_of_once() -> None:

@@ -22,6 +22,7 @@ KEYS = {"me": "m" * 20}
 CONF = {"path": "/etc/twinserve/gateway/nginx.conf", "content": "new\n", "mode": "0644"}
 UNIT = {"path": "/etc/systemd/system/twinserve-gateway.service", "content": "unit\n", "mode": "0644"}
 OPENSSL = """\
+notBefore=Nov 13 08:00:00 2024 GMT
 notAfter=Feb 15 08:00:00 2027 GMT
 X509v3 Subject Alternative Name:
     DNS:localhost, DNS:spark-a, IP Address:127.0.0.1, IP Address:192.0.2.11, IP Address:2001:DB8:0:0:0:0:0:1
@@ -65,6 +66,7 @@ def test_a_bare_head_needs_everything_and_nothing_of_it_waits() -> None:
         "needed": True,
         "soon": True,
         "packages": ["nginx", "openssl", "python3-cryptography"],
+        "install": True,
         "write": [CONF, UNIT],
         "new_keys": True,
         "certificate": True,
@@ -91,6 +93,12 @@ def test_what_differs_is_mended_and_nothing_else(
 def test_a_changed_unit_waits() -> None:
     files = {**node()["files"], UNIT["path"]: fingerprint("older\n", "0644")}
     assert planned(node(files=files)) == {"needed": True, "units": [UNIT]}
+
+
+def test_an_installation_that_was_interrupted_is_finished() -> None:
+    note = "/etc/twinserve/gateway/bringing"
+    steps = planned(node(files={**node()["files"], note: "0644 sha256:1"}))
+    assert steps == {"needed": True, "soon": True, "install": True}
 
 
 def test_what_looked_after_a_certificate_of_others_goes_with_it() -> None:
@@ -122,8 +130,8 @@ def test_keys_are_read_as_they_were_written_and_compared_to_the_letter() -> None
 def test_a_certificate_is_read_with_all_its_names() -> None:
     found = certificate.parse(OPENSSL)
     assert list(found.names) == [*NAMES, "IP:2001:db8::1"]
-    assert found.ends == 1802678400.0
-    with pytest.raises(ValueError, match="no date of expiry"):
+    assert (found.begins, found.ends) == (1731484800.0, 1802678400.0)
+    with pytest.raises(ValueError, match="no notBefore in 'unable"):
         certificate.parse("unable to load certificate")
 
 

@@ -147,7 +147,7 @@ def test_the_supervisors_unit(unit: dict[str, str], told: dict[str, int]) -> Non
 def test_a_node_with_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     programs = Programs(tmp_path / "programs", monkeypatch, "systemctl", "openssl")
     programs.answer("systemctl_show", "Id=twinserve.service\nLoadState=loaded\nActiveState=active\n")
-    programs.answer("openssl_x509", "notAfter=Jan  5 09:34:43 2030 GMT\n")
+    programs.answer("openssl_x509", "notBefore=Oct  2 09:34:43 2027 GMT\nnotAfter=Jan  5 09:34:43 2030 GMT\n")
     gateway = tmp_path / "run/twinserve-gateway"
     gateway.mkdir(parents=True)
     (gateway / "certificate.pem").write_text("-----BEGIN CERTIFICATE-----\n")

@@ -112,9 +112,9 @@ def test_the_runtime_that_is_current(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_an_account_counts_with_a_home_that_is_roots(tmp_path: Path) -> None:
-    assert node_probe._has_user("root", Path("/")) is True
-    assert node_probe._has_user("nobody-of-that-name", Path("/")) is False
-    assert node_probe._has_user("root", tmp_path / "absent") is False
+    assert node_probe._is_ready("root", Path("/")) is True
+    assert node_probe._is_ready("nobody-of-that-name", Path("/")) is False
+    assert node_probe._is_ready("root", tmp_path / "absent") is False
 
 
 def test_what_is_found_is_what_the_documentation_lists(programs: Programs) -> None:

@@ -178,6 +178,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"engine_env": {"NCCL_IB_HCA": "mlx5_0"}},
         "engine_env: NCCL_IB_HCA is managed; use nccl_ib_hca",
     ),  # K-08
+    (
+        {"engine_env": {"MASTER_ADDR": "192.0.2.11"}},
+        "engine_env: MASTER_ADDR is managed; use fabric_netdev",
+    ),
     ({"engine_env": {"TF_GLM_KV": "bf16"}}, "engine_env: TF_GLM_KV is managed; use kv"),
     (
         {"engine_env": {"TF_GLM_PREFILL_OVERLAP": "0"}},

@@ -122,6 +122,22 @@ def test_k09_other_settings_than_written_are_named() -> None:
     ]
 
 
+def gateway(left: int, lasts: int = 825, looks: str = "", active: str = "active") -> dict[str, Any]:
+    """A head whose certificate has so many of its days left, and a unit that `looks` after it."""
+    ends = 1867276800.0
+    shown = {"begins": ends - lasts * 86400, "ends": ends}
+    watcher = f"/etc/systemd/system/twinserve-gateway-certificate.{looks}"
+    config = CONFIG | {"api": {"bind": "127.0.0.1", "port": 18888, "gateway": True}}
+    head = node(
+        state=STATE,
+        pair_config=config,
+        gateway={"now": ends - left * 86400, "shown_certificate": shown},
+        files={watcher: "0644 sha256:1"} if looks else {},
+    )
+    head["services"]["twinserve-gateway.service"] = {"ActiveState": active}
+    return head
+
+
 @pytest.mark.parametrize(
     ("active", "lines", "serves"),
     [
@@ -138,11 +154,45 @@ def test_k09_other_settings_than_written_are_named() -> None:
     ],
 )
 def test_the_gateway_is_shown_and_missed(active: str, lines: list[str], serves: str) -> None:
-    config = CONFIG | {"api": {"bind": "127.0.0.1", "port": 18888, "gateway": True}}
-    head = node(state=STATE, pair_config=config, gateway={"shown_certificate": {"ends": 1867276800.0}})
-    head["services"]["twinserve-gateway.service"] = {"ActiveState": active}
+    head = gateway(left=500, active=active)
     assert [line for line in shown(head, spark_b=node()) if "gateway" in line] == lines
     assert known(head, node())["health"] == serves
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        (gateway(left=31), ""),
+        (gateway(left=30), "run serve.yml, which renews it"),
+        (
+            gateway(left=29, looks="path"),
+            "put a newer one in the place of gateway_certificate on spark-a, and the gateway takes it",
+        ),
+        (gateway(left=29, lasts=90, looks="timer"), ""),  # it is renewed in these days
+        (
+            gateway(left=22, lasts=90, looks="timer"),
+            "journalctl -u twinserve-gateway-certificate on spark-a says why it was not renewed",
+        ),
+    ],
+    ids=["far", "own", "files", "acme", "acme late"],
+)
+def test_a_certificate_that_ends_soon_is_told_with_what_to_do(head: dict[str, Any], told: str) -> None:
+    warnings = [f"the gateway's certificate ends on 2029-03-04: {told}"] if told else []
+    found = known(head, node())
+    assert (found["health"], found["warnings"]) == ("healthy", warnings)
+    assert [line for line in shown(head, node()) if "warning" in line] == [
+        f"  warning  {text}" for text in warnings
+    ]
+
+
+def test_a_certificate_that_has_ended_shuts_clients_out() -> None:
+    said = "the gateway's certificate ended on 2029-03-04: run serve.yml, which renews it"
+    found = known(gateway(left=0), node())
+    assert (found["health"], found["problems"], found["warnings"]) == ("degraded", [said], [])
+
+
+def test_a_certificate_of_a_gateway_that_is_not_used_is_nobodys() -> None:
+    assert known(gateway(left=3) | {"pair_config": CONFIG}, node())["warnings"] == []
 
 
 def test_an_ipv6_address_of_the_api_is_shown_as_a_url_has_it() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pwd
 import re
 import shutil
 from collections.abc import Collection, Iterable, Iterator
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import hf_removal, jobs
+from . import accounts, hf_removal, jobs
 from .managed_files import ETC, PATHS, RUNTIME, UNITS
 from .services import GATEWAY, is_active, parse_show, read_services
 from .shared_weights import EXPORTS, HOME
@@ -185,15 +184,8 @@ def _installed(root: Path) -> Iterator[Item]:
     way_back = _below(root, _WAY_BACK)
     if way_back.is_dir() and any(path.suffix != ".lock" for path in way_back.iterdir()):
         yield Item("installed", "tree", str(way_back))
-    yield from (Item("installed", "user", name) for name in (USER, f"{USER}-gateway") if _has_user(name))
-
-
-def _has_user(name: str) -> bool:
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        return False
-    return True
+    users = filter(accounts.exists, (USER, f"{USER}-gateway"))
+    yield from (Item("installed", "user", name) for name in users)
 
 
 def _weights(caches: Iterable[str], snapshots: Collection[tuple[str, str]]) -> Iterator[Item]:

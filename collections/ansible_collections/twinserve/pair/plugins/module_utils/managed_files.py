@@ -31,6 +31,7 @@ PATHS = (
     f"{ETC}/gateway/upstream.conf",
     f"{ETC}/gateway/keys.conf",
     f"{ETC}/gateway/certificate.env",
+    f"{ETC}/gateway/bringing",
     f"{UNITS}/twinserve-gateway.service",
     f"{UNITS}/twinserve-gateway-certificate.service",
     f"{UNITS}/twinserve-gateway-certificate.path",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import pwd
 import shutil
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import (
+    accounts,
     authorized_file,
     clock_sync,
     displays,
@@ -130,7 +130,7 @@ def _identity(user: login_user.LoginUser, wanted: Wanted) -> dict[str, Any]:
         "kernel_cache": kernels,
         "kernel_cache_is_there": Path(kernels).is_dir(),
         "tools": {name: shutil.which(name) is not None for name in _TOOLS}
-        | {"twinserve_user": _has_user("twinserve", Path("/var/lib/twinserve"))}
+        | {"twinserve_user": _is_ready("twinserve", Path("/var/lib/twinserve"))}
         | {"cryptography": find_spec("cryptography") is not None},
         "host_key": _host_key(),
         "public_keys": key_files.read(),
@@ -189,13 +189,9 @@ def _free(path: Path) -> dict[str, Any]:
     return {"path": str(path), "device": os.stat(path).st_dev, "free_gb": round(usage.free / 1e9, 1)}  # noqa: PTH116
 
 
-def _has_user(name: str, home: Path) -> bool:
+def _is_ready(user: str, home: Path) -> bool:
     """Whether there is such a user, with a home that is root's: what stands in it is believed by root."""
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        return False
-    return home.is_dir() and home.stat().st_uid == 0
+    return accounts.exists(user) and home.is_dir() and home.stat().st_uid == 0
 
 
 def _json(path: Path) -> Any:

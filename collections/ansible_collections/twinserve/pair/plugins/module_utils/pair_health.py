@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .gateway import ending
 from .services import GATEWAY, node_runs
 
 _SUPERVISOR, _RANK = "twinserve.service", "twinserve-rank.service"
@@ -69,8 +70,12 @@ def _gone(hosts: Sequence[str], nodes: Mapping[str, Mapping[str, Any]]) -> Itera
 
 def _closed(name: str, head: Mapping[str, Any]) -> Iterator[str]:
     """The pair serves, and nobody but the head reaches it."""
-    if head["pair_config"].get("api", {}).get("gateway") and not node_runs(head, GATEWAY):
+    if not head["pair_config"].get("api", {}).get("gateway"):
+        return
+    if not node_runs(head, GATEWAY):
         yield f"the gateway does not run: systemctl status twinserve-gateway on {name}"
+    elif text := ending.ended(head, name):
+        yield text
 
 
 def _doubts(

@@ -7,10 +7,10 @@ must not keep anybody from seeing the rest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from .acceptance.client import netloc
+from .gateway import ending
 from .pair_health import judge
 from .services import GATEWAY, node_runs
 from .snapshots import models
@@ -51,14 +51,20 @@ def report(pair: str, hosts: Sequence[str], nodes: Mapping[str, Mapping[str, Any
         "restarts": state.get("restarts") or [],
         "last_error": state.get("last_error"),
         "drift": bool(state.get("digest")) and state["digest"] != config.get("digest"),
-        "warnings": state.get("warnings") or [],
+        "warnings": [*(state.get("warnings") or []), *_soon(hosts[0], head, api)],
     }
 
 
 def _gateway(head: Mapping[str, Any]) -> dict[str, Any]:
     shown = (head.get("gateway") or {}).get("shown_certificate")
-    ends = datetime.fromtimestamp(shown["ends"], UTC).date().isoformat() if shown else None
+    ends = ending.date(shown) if shown else None
     return {"running": node_runs(head, GATEWAY), "certificate_ends": ends}
+
+
+def _soon(name: str, head: Mapping[str, Any], api: Mapping[str, Any]) -> list[str]:
+    """What of the gateway will go wrong with time."""
+    text = ending.ends_soon(head, name) if api.get("gateway") else ""
+    return [text] if text else []
 
 
 def _rank(rank: int, name: str, state: Mapping[str, Any], node: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -24,9 +24,10 @@ _NAME = re.compile(r"\b(?:DNS|IP Address):([^\s,]+)")
 
 @dataclass(frozen=True)
 class Certificate:
-    """Names and addresses it is good for (`DNS:x`, `IP:y`), and its end in seconds since 1970."""
+    """Names and addresses it is good for (`DNS:x`, `IP:y`), begin and end in seconds since 1970."""
 
     names: tuple[str, ...]
+    begins: float
     ends: float
 
 
@@ -43,20 +44,23 @@ def _alternative(name: str) -> str:
 
 
 def parse(text: str) -> Certificate:
-    """What `openssl x509 -noout -enddate -ext subjectAltName` prints."""
-    end = re.search(r"^notAfter=(.+?)\s*GMT$", text, re.MULTILINE)
-    if not end:
-        raise ValueError(f"no date of expiry in {text!r}")
-    ends = datetime.strptime(end[1], "%b %d %H:%M:%S %Y").replace(tzinfo=UTC)
+    """What `openssl x509 -noout -dates -ext subjectAltName` prints."""
     names = sorted(_alternative(name) for name in _NAME.findall(text))
-    return Certificate(tuple(names), ends.timestamp())
+    return Certificate(tuple(names), _date("notBefore", text), _date("notAfter", text))
+
+
+def _date(name: str, text: str) -> float:
+    found = re.search(rf"^{name}=(.+?)\s*GMT$", text, re.MULTILINE)
+    if not found:
+        raise ValueError(f"no {name} in {text!r}")
+    return datetime.strptime(found[1], "%b %d %H:%M:%S %Y").replace(tzinfo=UTC).timestamp()
 
 
 def read(path: Path) -> dict[str, Any] | None:
     """The certificate in a file of this node, None where there is none."""
     if not path.is_file():
         return None
-    shown = run(["openssl", "x509", "-in", str(path), "-noout", "-enddate", "-ext", "subjectAltName"])
+    shown = run(["openssl", "x509", "-in", str(path), "-noout", "-dates", "-ext", "subjectAltName"])
     return asdict(parse(shown))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..managed_files import UNITS, differing, fingerprint
 from ..services import GATEWAY, node_runs
 from .certificate import is_good
-from .keys import KEYS, keys_conf
+from .keys import FOLDER, KEYS, keys_conf
 
 _PACKAGES = {
     "nginx": "nginx",
@@ -16,6 +16,8 @@ _PACKAGES = {
     "certbot": "certbot",
     "cryptography": "python3-cryptography",
 }
+# While it is there, an installation was interrupted.
+_BRINGING = FOLDER / "bringing"
 _WATCHER = f"{UNITS}/twinserve-gateway-certificate."
 # What makes a certificate, beside the server itself and what reads it.
 _MAKERS = {"own_ca": ["cryptography"], "files": [], "acme": ["certbot"]}
@@ -31,7 +33,7 @@ def plan(
 ) -> dict[str, Any]:
     """What to do, by step; `needed` says whether there is anything to do at all, `soon` what may not wait.
 
-    Install `packages`, `write` files, make `new_keys` and `certificate`, remove `stale` units, `start` it.
+    `install` the `packages`, or finish that, `write` files, make `new_keys` and `certificate`, remove `stale` units, `start` it.
     Changed `units` have systemd read all anew, and wait until no rank runs. `now` is in seconds since 1970.
     """
     gateway = node.get("gateway") or {}
@@ -40,8 +42,10 @@ def plan(
     paths = {one["path"] for one in wanted}
     units = [one for one in files if one["path"].startswith(UNITS) and one["path"] in present]
     tools = ["nginx", "openssl", *_MAKERS[settings["gateway_tls"]]]
+    packages = [_PACKAGES[tool] for tool in tools if not node["tools"].get(tool)]
     steps = {
-        "packages": [_PACKAGES[tool] for tool in tools if not node["tools"].get(tool)],
+        "packages": packages,
+        "install": bool(packages) or str(_BRINGING) in present,
         "write": [one for one in files if one not in units],
         "new_keys": not _has_keys(node, keys),
         "certificate": settings["gateway_tls"] == "own_ca"

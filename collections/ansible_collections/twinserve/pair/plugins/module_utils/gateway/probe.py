@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from . import certificate
@@ -9,8 +10,9 @@ from .keys import KEYS, OWN_KEY, OWN_NAME, keys_conf
 
 
 def read() -> dict[str, Any]:
-    """Whether the key that was made here is the only one, and which certificates are there."""
+    """Whether the key that was made here is the only one, which certificates are there, and the time."""
     return {
+        "now": time.time(),
         "own_key": _has_own_key(),
         "own_certificate": certificate.read(certificate.OWN),
         "shown_certificate": certificate.read(certificate.SHOWN),
