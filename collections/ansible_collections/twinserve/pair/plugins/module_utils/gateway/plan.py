@@ -33,7 +33,8 @@ def plan(
 ) -> dict[str, Any]:
     """What to do, by step; `needed` says whether there is anything to do at all, `soon` what may not wait.
 
-    `install` the `packages`, or finish that, `write` files, make `new_keys` and `certificate`, remove `stale` units, `start` it.
+    `install` the `packages`, or finish that, `write` files, make `new_keys` and `certificate`, remove `stale`
+    units, `start` it.
     Changed `units` have systemd read all anew, and wait until no rank runs. `now` is in seconds since 1970.
     """
     gateway = node.get("gateway") or {}
