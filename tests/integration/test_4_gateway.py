@@ -250,6 +250,7 @@ def test_the_port_goes_to_the_engine_and_back(lab: Lab, client: Client, _as_it_w
     direct = httpx.get(f"http://{client.address}:8888/v1/models").json()
     assert direct["data"][0]["id"] == MODEL
     assert not lab.node(lab.hosts[0]).service("twinserve-gateway").is_running
+    assert not lab.node(lab.hosts[0]).file("/run/twinserve/status.html").exists, "nobody shows it"
 
     back = lab.play("playbooks/rollback.yml").succeeded()
 

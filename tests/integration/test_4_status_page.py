@@ -12,7 +12,7 @@ import pytest
 from browser import open_page
 from faults import wait_for
 from lab_pair import ROOT, Lab, Play
-from test_4_gateway import Client
+from test_4_gateway import ETC, Client
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +70,11 @@ def test_who_has_no_key_is_asked_for_one(client: Client) -> None:
     assert with_key(client).status_code == 200
     with client.http(client.key) as one:
         assert one.get("/").status_code == 200, "programs send the key alone"
+
+
+def test_the_head_itself_is_asked_for_none(lab: Lab, client: Client) -> None:
+    told = lab.root(lab.hosts[0], "curl", "-sS", "--cacert", f"{ETC}/ca.pem", "https://localhost:8888/")
+    assert '<span class="word">serving</span>' in told
 
 
 def test_what_a_browser_adds_by_itself_does_not_open_the_api(client: Client) -> None:

@@ -74,7 +74,7 @@ def test_a_start_tells_no_canary_yet() -> None:
 def test_restarts_are_forgotten_after_their_window() -> None:
     world = World()
     world.until("serving")
-    state = replace(world.loop.state, restarts=(world.now - 3700, world.now - 10))
+    state = replace(world.loop.state, restarts=(world.now - 3700, world.now - 10), restarts_at=("", ""))
     assert values(text(metrics(state, world.now, "1")))["twinserve_restarts"] == 1
 
 

@@ -10,7 +10,7 @@ from .draining import drain
 from .events import Action, Exit, Logs, Probe, Report, Say, Stop
 from .memory import memory_back, overdue
 from .patience import AGAIN, again
-from .state import ApiView, Attempt, Canary, Moved, Phase, State, ask, enter
+from .state import ApiView, Attempt, Canary, Moved, Phase, State, ask, enter, recent_restarts
 from .verdict import Next, alarm, explain, judge, lines_of
 
 # For patterns; people get the last of them.
@@ -166,9 +166,7 @@ def _decide(state: State, now: float) -> Moved:
 def _restart(state: State, why: str, now: float) -> Moved:
     """Start the pair again, a bounded number of times in a window; then stay down."""
     limit, window = state.config.restart_limit, state.config.restart_window
-    recent = [
-        (at, text) for at, text in zip(state.restarts, state.restarts_at, strict=True) if now - at < window
-    ]
+    recent = recent_restarts(state, now)
     state = replace(state, last_error=why, attempt=Attempt())
     if len(recent) >= limit:
         return refuse(state, f"gave up after {len(recent)} restarts; last error: {why}", now)

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..exposition import FOLDER, Metric, single
 from ..exposition import write as write_metrics
 from .serving import unseen
-from .state import Phase, State
+from .state import Phase, State, recent_restarts
 from .words import shown
 
 
@@ -18,7 +18,7 @@ def metrics(state: State, now: float, runtime: str) -> Iterator[Metric]:
     # Who was stopped on purpose needs nobody's attention, who gave up does.
     word = "stopped" if state.phase is Phase.GONE else shown(state, now)
     lost = unseen(state, now)
-    recent = [at for at in state.restarts if now - at < config.restart_window]
+    recent = recent_restarts(state, now)
     about = {
         "pair": config.pair,
         "served_name": config.served_name,

@@ -252,6 +252,12 @@ def ask(state: State, action: Action, now: float, every: float = 0.0) -> Moved:
     return replace(state, pending=state.pending | {action}, asked=asked), (action,)
 
 
+def recent_restarts(state: State, now: float) -> list[tuple[float, str]]:
+    """Return those that still count against the limit, each by the clock of `now` and by that for people."""
+    both = zip(state.restarts, state.restarts_at, strict=True)
+    return [one for one in both if now - one[0] < state.config.restart_window]
+
+
 def title(state: State, rank: int) -> str:
     """Return what people call a rank: `rank 1 (spark-b)`."""
     return f"rank {rank} ({state.ranks[rank].name})"

@@ -13,7 +13,7 @@ from ..agent import paths
 from ..atomic_file import replace
 from ..snapshots import models
 from .serving import unseen
-from .state import RankView, State
+from .state import RankView, State, recent_restarts
 from .words import detail, shown, warnings
 
 PAGE = Path("/run/twinserve/status.html")
@@ -118,7 +118,7 @@ def _health(state: State, now: float) -> Iterator[Row]:
     if canary.ended is not None:
         said = f"answered in {canary.seconds:.1f} s" if canary.ok else canary.detail or "no answer"
         yield "Canary", f"{said}, {now - canary.ended:.0f} s ago"
-    count = len([at for at in state.restarts if now - at < state.config.restart_window])
+    count = len(recent_restarts(state, now))
     minutes = state.config.restart_window / 60
     yield "Restarts", f"{count} of {state.config.restart_limit} within {minutes:.0f} minutes"
     if state.last_error:
