@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 
 from .errors import LabError
+from .files import write_whole
 from .layout import Host
 
 
@@ -36,6 +37,4 @@ def read_switches(host: Host) -> dict[str, object]:
 def write_switches(host: Host, switches: dict[str, object]) -> None:
     """Set them; the engine reads them while it runs, and never sees half a file."""
     host.engine.mkdir(parents=True, exist_ok=True)
-    new = host.engine / ".switches.json.new"
-    new.write_text(json.dumps(switches, indent=2, sort_keys=True) + "\n")
-    new.rename(host.engine / "switches.json")
+    write_whole(host.engine / "switches.json", json.dumps(switches, indent=2, sort_keys=True) + "\n")

@@ -15,6 +15,7 @@ from typing import Any
 from . import cgroups, disk, processes
 from .command import attempt
 from .errors import LabError
+from .files import write_whole
 from .layout import Host, Lab
 from .machine import quirks, simulator
 
@@ -80,7 +81,7 @@ def set_memory(host: Host, gib: float, files_gib: float | None = None) -> None:
 
     `files_gib` of them are what the kernel keeps of files, whatever it is told to drop.
     """
-    host.memory_setting.write_text(f"{gib:g}\n" if files_gib is None else f"{gib:g} {files_gib:g}\n")
+    write_whole(host.memory_setting, f"{gib:g}\n" if files_gib is None else f"{gib:g} {files_gib:g}\n")
     simulator.update_memory(host, Path("/proc/meminfo").read_text())
 
 

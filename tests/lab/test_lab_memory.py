@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import threading
 from pathlib import Path
 
 import pytest
 from twinlab.layout import Host
 from twinlab.machine import meminfo
-from twinlab.machine.simulator import engine_gib
+from twinlab.machine.simulator import engine_gib, update_memory
+from twinlab.power import set_memory
 
 REAL = (
     "MemTotal:       24689640 kB\nMemFree:          123456 kB\nMemAvailable:   20000000 kB\nBuffers:  1 kB\n"
@@ -64,3 +66,19 @@ def test_an_engines_figure_counts_only_while_it_lives(tmp_path: Path) -> None:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert engine_gib(host) == 88.09
     assert engine_gib(host) == 0
+
+
+def test_the_simulator_outlives_a_setting_that_is_written_while_it_looks(tmp_path: Path) -> None:
+    """It died of an empty file now and then, and the host's memory stood still from there on."""
+    host = Host(name="x-a", number=1, folder=tmp_path, cgroup="", netns="")
+    set_memory(host, 20)
+
+    def set_often() -> None:
+        for _ in range(300):
+            set_memory(host, 115)
+
+    person = threading.Thread(target=set_often)
+    person.start()
+    while person.is_alive():
+        update_memory(host, REAL)
+    assert figures(host.meminfo.read_text())["MemAvailable"] == 115 * 1024 * 1024

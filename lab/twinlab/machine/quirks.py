@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 
 from ..errors import LabError
+from ..files import write_whole
 from ..hardware import Port
 from ..layout import Host, Lab
 
@@ -98,10 +99,8 @@ def read(lab: Lab) -> Quirks:
 
 
 def write(lab: Lab, quirks: Quirks) -> None:
-    """Write it in one piece; the simulator finds it by itself."""
-    new = lab.quirks.with_suffix(".new")
-    new.write_text(render(quirks))
-    new.rename(lab.quirks)
+    """Write it; the simulator finds it by itself."""
+    write_whole(lab.quirks, render(quirks))
 
 
 def change(lab: Lab, edit: Callable[[Quirks], Quirks]) -> None:

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from ..files import write_whole
 from ..hardware import Card, Port
 from ..layout import Host
 from . import gids
@@ -22,9 +23,7 @@ _FACTORY = PortQuirk()
 
 def _put(file: Path, text: str) -> None:
     if file.is_symlink() or not file.exists() or file.read_text() != text:
-        new = file.with_name(f".{file.name}.new")
-        new.write_text(text)
-        new.rename(file)
+        write_whole(file, text)
 
 
 def _link(file: Path, target: str) -> None:
