@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.lookup.runtime import LookupModule
-from ansible_collections.twinserve.pair.plugins.module_utils.runtime_archive import install
+from ansible_collections.twinserve.pair.plugins.module_utils.runtime_archive import install, pack, version_of
+from ansible_collections.twinserve.pair.plugins.plugin_utils.runtime_source import SOURCE
 
-PLUGINS = Path(__file__).resolve().parents[2] / "collections/ansible_collections/twinserve/pair/plugins"
-SOURCE = PLUGINS / "module_utils"
 FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
 # Run without site-packages and without the environment, as a node's own Python has neither of ours.
 BARE = [sys.executable, "-I", "-S"]
@@ -52,8 +50,7 @@ def test_imports_are_relative_or_of_the_standard_library(file: Path) -> None:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The very package that nodes get, installed as on a node."""
     root = tmp_path_factory.mktemp("runtime")
-    (package,) = LookupModule().run([])
-    install(package["archive"], package["version"], root)
+    install(pack(SOURCE), version_of(SOURCE), root)
     return root / "current"
 
 

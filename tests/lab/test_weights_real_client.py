@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.lookup.runtime import LookupModule
 from ansible_collections.twinserve.pair.plugins.module_utils import hf_cache
-from ansible_collections.twinserve.pair.plugins.module_utils.runtime_archive import install
+from ansible_collections.twinserve.pair.plugins.module_utils.runtime_archive import install, pack, version_of
+from ansible_collections.twinserve.pair.plugins.plugin_utils.runtime_source import SOURCE
 from test_hub_download import SHARD, Hub
 from twinlab.services.hub import make_server
 from twinlab.services.models import MODEL, make_models
@@ -27,9 +27,8 @@ class Node:
 
     def __init__(self, hub: Hub, folder: Path) -> None:
         self.hub, self.home, self.numbers = hub, folder / "home", folder / "progress.json"
-        (package,) = LookupModule().run([])
-        install(package["archive"], package["version"], folder / "lib", activate=False)
-        self._lib = folder / "lib" / package["version"]
+        install(pack(SOURCE), version_of(SOURCE), folder / "lib", activate=False)
+        self._lib = folder / "lib" / version_of(SOURCE)
 
     def start(self, verb: str, *options: str) -> subprocess.Popen[str]:
         client = shutil.which("hf", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")

@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import firewall_plan, other_firewalls
-from ansible_collections.twinserve.pair.plugins.module_utils.firewall_plan import UNIT
-from ansible_collections.twinserve.pair.plugins.module_utils.firewall_rules import FILE, replacing, signature
+from ansible_collections.twinserve.pair.plugins.module_utils.firewall_rules import (
+    FILE,
+    UNIT,
+    replacing,
+    signature,
+)
 from ansible_collections.twinserve.pair.plugins.module_utils.managed_files import fingerprint
 from ansible_collections.twinserve.pair.plugins.module_utils.other_firewalls import parse_firewalld, parse_ufw
 from ansible_collections.twinserve.pair.plugins.module_utils.settings_check import environment_faults

@@ -14,7 +14,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils import (
     hf_cache,
     model_transfer,
 )
-from ansible_collections.twinserve.pair.plugins.module_utils.transfer.words import PARTIAL
+from ansible_collections.twinserve.pair.plugins.module_utils.hf_blobs import PARTIAL
 from ansible_collections.twinserve.pair.plugins.modules import hf_snapshot
 from hub_cache import FILES, LARGE, REPO, REVISION, fill, git_hash, sha256
 from module_run import run_module

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.twinserve.pair.plugins.filter.nodes import FilterModule
-from ansible_collections.twinserve.pair.plugins.lookup.runtime import LookupModule
 from ansible_collections.twinserve.pair.plugins.module_utils import gids
 from ansible_collections.twinserve.pair.plugins.module_utils.gids import Gid
 from ansible_collections.twinserve.pair.plugins.module_utils.rails import drift
@@ -132,9 +131,3 @@ def test_f05_a_start_leaves_the_network_by_which_nodes_are_reached_out(
     plan = {"ports": [], "apart": apart}
     (inputs,) = FILTERS["rank_inputs"]([node], NAMES[:1], ("a",), own, [plan], {})
     assert inputs["nccl_ib_hca"] == used
-
-
-def test_the_lookup_packs_the_folder_that_the_modules_import() -> None:
-    (package,) = LookupModule().run([])
-    assert sorted(package) == ["archive", "version"]
-    assert LookupModule().run([]) == [package]

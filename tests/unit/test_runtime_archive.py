@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.twinserve.pair.plugins.module_utils.runtime_archive import install, pack, prune
+from ansible_collections.twinserve.pair.plugins.module_utils.runtime_archive import (
+    install,
+    pack,
+    prune,
+    version_of,
+)
 from ansible_collections.twinserve.pair.plugins.modules import runtime
 from module_run import run_module
 
@@ -28,28 +33,31 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
+def package(folder: Path) -> tuple[str, str]:
+    return version_of(folder), pack(folder)
+
+
 def test_only_python_files_go_under_one_name(source: Path) -> None:
-    _, archive = pack(source)
-    with zipfile.ZipFile(io.BytesIO(base64.b64decode(archive))) as packed:
+    with zipfile.ZipFile(io.BytesIO(base64.b64decode(pack(source)))) as packed:
         assert packed.namelist() == ["twinserve/__init__.py", "twinserve/agent/verbs.py"]
 
 
 def test_the_version_follows_the_content_alone(source: Path) -> None:
-    version, archive = pack(source)
+    version, archive = package(source)
     assert len(version) == 12
     os.utime(source / "agent/verbs.py", (1, 1))
     (source / "notes.txt").write_text("changed")
-    assert pack(source) == (version, archive)
+    assert package(source) == (version, archive)
     (source / "agent/verbs.py").write_text("WORD = 2\n")
-    changed, _ = pack(source)
+    changed = version_of(source)
     (source / "agent/verbs.py").rename(source / "agent/words.py")
-    assert len({version, changed, pack(source)[0]}) == 3
+    assert len({version, changed, version_of(source)}) == 3
 
 
 def test_two_runs_that_install_at_once(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other is quicker by a moment: while this one compiles."""
     root = tmp_path / "lib/twinserve"
-    version, archive = pack(source)
+    version, archive = package(source)
     compiles = compileall.compile_dir
 
     def meanwhile(folder: Path, quiet: int) -> None:
@@ -64,12 +72,12 @@ def test_two_runs_that_install_at_once(source: Path, tmp_path: Path, monkeypatch
 
 def test_current_points_to_what_was_installed_last(source: Path, tmp_path: Path) -> None:
     root = tmp_path / "lib/twinserve"
-    version, archive = pack(source)
+    version, archive = package(source)
     install(archive, version, root)
     assert (root / "current/twinserve/agent/verbs.py").read_text() == "WORD = 1\n"
     assert (root / "current").readlink() == Path(version)
     (source / "agent/verbs.py").write_text("WORD = 2\n")
-    newer, newer_archive = pack(source)
+    newer, newer_archive = package(source)
     install(newer_archive, newer, root)
     assert (root / "current").readlink() == Path(newer)
     install(archive, version, root)
@@ -80,7 +88,7 @@ def test_current_points_to_what_was_installed_last(source: Path, tmp_path: Path)
 def test_what_an_interrupted_installation_left_is_no_obstacle(source: Path, tmp_path: Path) -> None:
     root = tmp_path / "lib"
     (root / ".new-abc").mkdir(parents=True)
-    version, archive = pack(source)
+    version, archive = package(source)
     install(archive, version, root)
     assert (root / "current").readlink() == Path(version)
 
@@ -89,7 +97,7 @@ def test_another_controller_may_be_quicker(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "lib"
-    version, archive = pack(source)
+    version, archive = package(source)
 
     def meanwhile(*_: object, **__: object) -> None:
         monkeypatch.undo()
@@ -104,7 +112,7 @@ def test_another_controller_may_be_quicker(
 def test_the_control_user_can_read_it_whatever_roots_umask_is(source: Path, tmp_path: Path) -> None:
     root = tmp_path / "lib/twinserve"
     root.parent.mkdir()
-    version, archive = pack(source)
+    version, archive = package(source)
     old = os.umask(0o077)
     try:
         install(archive, version, root)
@@ -129,7 +137,7 @@ def test_the_oldest_go_and_the_current_stays(tmp_path: Path) -> None:
 def test_the_module_installs_once_and_predicts_in_check_mode(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    version, archive = pack(source)
+    version, archive = package(source)
     args: dict[str, Any] = {"version": version, "archive": archive, "path": str(tmp_path / "lib")}
     predicted = run_module(runtime, capsys, check=True, **args)
     assert predicted["changed"]
@@ -145,10 +153,10 @@ def test_a_version_can_be_there_without_being_used(
 ) -> None:
     """Programs are named with their version; what a pair runs from stays."""
     root = tmp_path / "lib"
-    version, archive = pack(source)
+    version, archive = package(source)
     install(archive, version, root)
     (source / "agent/verbs.py").write_text("WORD = 2\n")
-    newer, newer_archive = pack(source)
+    newer, newer_archive = package(source)
     given: dict[str, Any] = {"version": newer, "archive": newer_archive, "path": str(root), "activate": False}
     assert run_module(runtime, capsys, check=True, **given)["changed"]
     assert run_module(runtime, capsys, **given)["changed"]

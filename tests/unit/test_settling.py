@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import hf_cache, page_cache
+from ansible_collections.twinserve.pair.plugins.module_utils.hf_blobs import PARTIAL
 from ansible_collections.twinserve.pair.plugins.module_utils.settling import settle
-from ansible_collections.twinserve.pair.plugins.module_utils.transfer.words import PARTIAL
 from ansible_collections.twinserve.pair.plugins.modules import hf_snapshot
 from hub_cache import FILES, REPO, REVISION, fill
 from module_run import run_module

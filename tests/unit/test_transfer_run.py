@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import content_check, hf_cache, progress
+from ansible_collections.twinserve.pair.plugins.module_utils.hf_blobs import PARTIAL
 from ansible_collections.twinserve.pair.plugins.module_utils.transfer import run, streams, words
 from ansible_collections.twinserve.pair.plugins.module_utils.transfer.__main__ import main
 from ansible_collections.twinserve.pair.plugins.module_utils.transfer.plan import PlanError, Way, load, parse
@@ -186,7 +187,7 @@ def test_a_rail_cut_in_the_middle_leaves_the_work_to_the_other(
     nodes.mark("cut", TWIN)
     assert nodes.copy() == 0
     assert nodes.arrived() == FILES
-    assert (nodes.worker / words.PARTIAL).is_dir()
+    assert (nodes.worker / PARTIAL).is_dir()
     assert not [path for path in nodes.worker.rglob("*.Zuf4Ll")], "each grew where room was made"
 
 
@@ -205,7 +206,7 @@ def test_the_second_run_goes_on_where_the_first_was_cut(
         "run it again to go on"
     )
     assert nodes.arrived() == {}, "links come last: nothing looks whole"
-    half = next(path for path in nodes.worker.rglob(f"{words.PARTIAL}/*") if path.stat().st_size)
+    half = next(path for path in nodes.worker.rglob(f"{PARTIAL}/*") if path.stat().st_size)
     had = half.stat().st_size
     (nodes.top / f"dead-{MAIN}").unlink()
     assert nodes.copy() == 0
@@ -334,7 +335,7 @@ def test_m01_links_stay_links_and_users_options_come_last(nodes: Nodes) -> None:
         assert not [word for word in argv if word.startswith(("--copy-", "-L", "--inplace"))]
         assert argv.index("--bwlimit=1g") > argv.index("--size-only")
         assert argv[-2:] == [f"{nodes.head}/hub/", f"bob@{MAIN}:hub/"]
-    assert f"--partial-dir=/{words.PARTIAL}" in words.send(plan, plan.rails[0])
+    assert f"--partial-dir=/{PARTIAL}" in words.send(plan, plan.rails[0])
 
 
 @pytest.mark.parametrize(("cores", "rails", "streams"), [(2, 2, 2), (20, 2, 2), (72, 1, 4), (32, 2, 4)])

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from . import accounts, hf_removal, jobs
+from .hf_blobs import PARTIAL
 from .managed_files import ETC, PATHS, RUNTIME, UNITS
 from .services import GATEWAY, is_active, parse_show, read_services
 from .shared_weights import EXPORTS, HOME
 from .shell import CommandError, CommandMissing, run
-from .transfer.words import PARTIAL
 
 # These go only when somebody said so: they take long to come again, or are not ours alone.
 ASKED = ("weights", "images", "caches")

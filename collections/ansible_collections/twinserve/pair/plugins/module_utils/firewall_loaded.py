@@ -1,12 +1,35 @@
-"""Whether the firewall's rules are in the kernel, as nft lists them."""
+"""What there is of the firewall: in the kernel, as nft lists it, at the next boot, and beside it."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
-from .firewall_rules import FILE, TABLE, signature
+from . import other_firewalls
+from .firewall_rules import FILE, TABLE, UNIT, signature
 from .shell import CommandError, run
+
+_WANTED_BY = Path("/etc/systemd/system/sysinit.target.wants", Path(UNIT).name)
+_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def read() -> dict[str, Any]:
+    """What is loaded, what will be at the next boot, and what other firewalls let in."""
+    file = Path(FILE)
+    return {
+        "nft": shutil.which("nft") is not None,
+        "table": read_table(),
+        "written": signature(file.read_text()) if file.is_file() else [],
+        "enabled": is_enabled(),
+        "range": [int(word) for word in _RANGE.read_text().split()],
+        **other_firewalls.read(),
+    }
+
+
+def is_enabled() -> bool:
+    """Whether each boot loads what is written."""
+    return _WANTED_BY.is_symlink()
 
 
 def read_table() -> str:

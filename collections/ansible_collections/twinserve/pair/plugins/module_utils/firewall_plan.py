@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import other_firewalls
-from .firewall_rules import FILE, Wish, render, shut, signature
+from .firewall_rules import FILE, UNIT, Wish, render, shut, signature
 from .managed_files import differing
 from .node_faults import rank_runs
 from .rails import rank_name
 from .render import listening_ports
 
-UNIT = "/etc/systemd/system/twinserve-firewall.service"
 Links = Sequence[Sequence[Mapping[str, Any]]]
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 TABLE = "inet twinserve"
 FILE = "/etc/twinserve/firewall.nft"
+UNIT = "/etc/systemd/system/twinserve-firewall.service"
 # Where RoCE v2 arrives. Network cards keep it from the kernel; a driver in software does not.
 ROCE = 4791
 _OPENS = "tcp flags & (fin | syn | rst | ack) == syn"

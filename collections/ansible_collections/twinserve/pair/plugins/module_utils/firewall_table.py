@@ -1,4 +1,4 @@
-"""The firewall's table on this node: look at it, load it under a way back, keep it, take it away.
+"""The firewall's table on this node: load it under a way back, keep it, take it away.
 
 What a boot loads is written only once the rules are kept: a node that is switched off before comes back with
 those that it had.
@@ -6,36 +6,19 @@ those that it had.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from . import atomic_file, other_firewalls, way_back
 from .confirming import LIMIT, ApplyError, Outcome
-from .firewall_loaded import read_table
-from .firewall_plan import UNIT
-from .firewall_rules import FILE, TABLE, replacing, signature
+from .firewall_loaded import is_enabled, read_table
+from .firewall_rules import FILE, TABLE, UNIT, replacing, signature
 from .shell import CommandError, run
 
 NAME = "firewall"
 _SERVICE = Path(UNIT).name
-_WANTED_BY = Path("/etc/systemd/system/sysinit.target.wants", _SERVICE)
-_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _DELETE = f"table {TABLE}; delete table {TABLE}"
-
-
-def read() -> dict[str, Any]:
-    """What is loaded, what will be at the next boot, and what other firewalls let in."""
-    file = Path(FILE)
-    return {
-        "nft": shutil.which("nft") is not None,
-        "table": read_table(),
-        "written": signature(file.read_text()) if file.is_file() else [],
-        "enabled": _WANTED_BY.is_symlink(),
-        "range": [int(word) for word in _RANGE.read_text().split()],
-        **other_firewalls.read(),
-    }
 
 
 def present(rules: str, unit: str, others: Mapping[str, Sequence[Any]], check: bool) -> Outcome:
@@ -92,9 +75,7 @@ def keep(about: Mapping[str, Any]) -> None:
 
 def _is_kept(rules: str, unit: str) -> bool:
     texts = [(Path(FILE), rules), (Path(UNIT), unit)]
-    return _WANTED_BY.is_symlink() and all(
-        path.is_file() and path.read_text() == text for path, text in texts
-    )
+    return is_enabled() and all(path.is_file() and path.read_text() == text for path, text in texts)
 
 
 def absent(check: bool) -> Outcome:

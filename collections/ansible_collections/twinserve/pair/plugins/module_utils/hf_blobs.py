@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .transfer.words import PARTIAL
-
+# The folder of a copy for files that are not whole yet.
+PARTIAL = ".twinserve-partial"
 BEGUN = re.compile(r"([^.]+)(?:\.[0-9a-f]{8})?\.incomplete")
 # What no other process can go on with.
 LEFTOVER = re.compile(r"([^.]+)\.[0-9a-f]{8}\.incomplete")

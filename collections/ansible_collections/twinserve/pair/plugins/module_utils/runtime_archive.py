@@ -9,22 +9,33 @@ import io
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def pack(folder: Path) -> tuple[str, str]:
-    """Version (12 hex digits of the content) and archive (base64 of a zip); the same files give the same."""
-    buffer, content = io.BytesIO(), hashlib.sha256()
+def version_of(folder: Path) -> str:
+    """12 hex digits of the content: the same files give the same."""
+    content = hashlib.sha256()
+    for name, data in _files(folder):
+        # Not of the archive: another zlib packs the same files into other bytes.
+        content.update(b"%b\0%d\0%b" % (name.encode(), len(data), data))
+    return content.hexdigest()[:12]
+
+
+def pack(folder: Path) -> str:
+    """Base64 of a zip that holds the folder as the package `twinserve`."""
+    buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(folder.rglob("*.py")):
-            name, data = f"twinserve/{path.relative_to(folder)}", path.read_bytes()
+        for name, data in _files(folder):
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
-            # Not of the archive: another zlib packs the same files into other bytes.
-            content.update(b"%b\0%d\0%b" % (name.encode(), len(data), data))
-    return content.hexdigest()[:12], base64.b64encode(buffer.getvalue()).decode()
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(folder.rglob("*.py")):
+        yield f"twinserve/{path.relative_to(folder)}", path.read_bytes()
 
 
 def install(archive: str, version: str, root: Path, activate: bool = True) -> None:

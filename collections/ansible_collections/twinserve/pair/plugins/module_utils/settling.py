@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 
 from . import hf_cache, page_cache
-from .transfer.words import PARTIAL
+from .hf_blobs import PARTIAL
 
 
 def settle(hf_home: str, snapshot: Path) -> None:

@@ -13,11 +13,11 @@ description:
 author: [The Twinserve developers]
 options:
   version:
-    description: Version, derived from the content.
+    description: Version, derived from the content; the action plugin of the same name gives it.
     type: str
     required: true
   archive:
-    description: Zip of the package, base64.
+    description: Zip of the package, base64; the action plugin gives it, too.
     type: str
     required: true
   path:
@@ -35,7 +35,13 @@ attributes:
 
 EXAMPLES = r"""
 - name: Install the runtime
-  twinserve.pair.runtime: "{{ twinserve_runtime }}"
+  twinserve.pair.runtime:
+  become: true
+
+- name: Install it beside the one that is used
+  twinserve.pair.runtime:
+    activate: false
+  become: true
 """
 
 RETURN = r"""

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePath
 
+from ..hf_blobs import PARTIAL
 from ..ssh_client import ssh_options
 from .plan import Plan, Way
 
-# The folder for files that are not whole yet. Given from the root of the worker's cache, which is all that
-# the copy's key can write: newer rrsync takes every path for one from there, some older ones for one beside
-# each file.
-PARTIAL = ".twinserve-partial"
 # With AES instructions it moves about half as much again as ssh's default cipher.
 _CIPHER = "aes128-gcm@openssh.com"
 # A rail that carries nothing for 15 s is given up; a worker that hears nothing for five minutes ends.
@@ -60,6 +57,8 @@ def rooms(plan: Plan, name: str) -> tuple[str, str]:
 
 def send(plan: Plan, way: Way) -> list[str]:
     """Send files. Each grows in the folder for partial ones and is renamed when it is whole and right."""
+    # Given from the root of the worker's cache, which is all that the copy's key can write: newer rrsync
+    # takes every path for one from there, some older ones for one beside each file.
     words = [f"--partial-dir=/{PARTIAL}", "--info=progress2", "--no-human-readable"]
     return [*_COMMON, *words, *plan.options, *_ends(plan, way)]
 
