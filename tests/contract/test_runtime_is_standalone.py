@@ -84,3 +84,12 @@ def test_what_the_units_start_is_there(installed: Path, package: str) -> None:
         [*BARE, "-c", find, str(installed), package], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_looks_at_a_node_brings_none_of_those_that_plan(installed: Path) -> None:
+    """It is packed, sent and compiled in every run, with all that it imports."""
+    planners = {"fabric_plan", "firewall_plan", "node_faults", "render", "serve_change", "settings_spec"}
+    assert planners <= {file.stem for file in FILES}
+    program = "import sys; sys.path.insert(0, sys.argv[1]); import twinserve.node_probe; print(*sys.modules)"
+    done = subprocess.run([*BARE, "-c", program, str(installed)], capture_output=True, text=True, check=True)
+    assert not {f"twinserve.{name}" for name in planners} & set(done.stdout.split())
