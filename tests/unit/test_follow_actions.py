@@ -34,7 +34,7 @@ class Followed:
         self.clock, self.shown, self.asked = Clock(), list[str](), list[dict[str, Any]]()
         self.answers = answers
         for module in (plugin, patience):
-            monkeypatch.setattr(module, "time", self.clock)
+            monkeypatch.setattr(module, "time", self.clock, raising=False)
         monkeypatch.setattr(plugin, "display", SimpleNamespace(display=self.shown.append))
         monkeypatch.setattr(plugin.ActionBase, "run", lambda *_: {})
         self.task = SimpleNamespace(args=args, check_mode=False)

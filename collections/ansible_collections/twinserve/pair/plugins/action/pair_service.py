@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import Any
 
@@ -14,7 +13,10 @@ display = Display()
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]
-    """The supervisor decides when a start has failed; the action only asks it and tells."""
+    """The supervisor decides when a start has failed; the action only asks it and tells.
+
+    Each call waits a while on the node itself, so it is asked again at once.
+    """
 
     _requires_connection = True
 
@@ -35,7 +37,6 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             answer = ask(partial(self._call, {**args, "state": "followed"}, task_vars))
             if answer.get("failed"):
                 return {**result, **answer, "changed": changed}
-            time.sleep(0.2)
         answer.update(changed=changed, diff=diff)
         pair = answer["pair"]
         if pair.get("state") != "serving":
