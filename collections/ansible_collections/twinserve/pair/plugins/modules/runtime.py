@@ -13,13 +13,11 @@ description:
 author: [The Twinserve developers]
 options:
   version:
-    description: Version, derived from the content; the action plugin of the same name gives it.
+    description: Version, derived from the content; given by the action plugin of the same name.
     type: str
-    required: true
   archive:
-    description: Zip of the package, base64; the action plugin gives it, too.
+    description: Zip of the package, base64; given by the action plugin, too.
     type: str
-    required: true
   path:
     description: Where the versions live.
     type: path
@@ -61,9 +59,9 @@ from ..module_utils.good import read_good
 from ..module_utils.runtime_archive import install, prune
 
 ARGUMENTS: dict[str, Any] = {
-    "version": {"type": "str", "required": True},
+    "version": {"type": "str"},
     # Not a secret: kept out of logs for its length.
-    "archive": {"type": "str", "required": True, "no_log": True},
+    "archive": {"type": "str", "no_log": True},
     "path": {"type": "path", "default": "/usr/local/lib/twinserve"},
     "activate": {"type": "bool", "default": True},
 }
@@ -73,6 +71,7 @@ def main() -> None:
     """Compare, then predict or do."""
     module = AnsibleModule(
         argument_spec=ARGUMENTS,
+        required_one_of=[("version",), ("archive",)],  # both, by the action
         supports_check_mode=True,
     )
     root, version = Path(module.params["path"]), module.params["version"]
