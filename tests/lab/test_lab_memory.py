@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,9 @@ def test_the_length_is_the_same_for_all_figures() -> None:
 
 def test_writing_keeps_the_file_itself(tmp_path: Path) -> None:
     file = tmp_path / "meminfo"
-    meminfo.write(file, "long text\n")
+    meminfo.rewrite(file, lambda: "long text\n")
     inode = file.stat().st_ino
-    meminfo.write(file, "short\n")
+    meminfo.rewrite(file, lambda: "short\n")
     assert (file.read_text(), file.stat().st_ino) == ("short\n", inode)
 
 
@@ -68,17 +69,22 @@ def test_an_engines_figure_counts_only_while_it_lives(tmp_path: Path) -> None:
     assert engine_gib(host) == 0
 
 
-def test_the_simulator_outlives_a_setting_that_is_written_while_it_looks(tmp_path: Path) -> None:
-    """It died of an empty file now and then, and the host's memory stood still from there on."""
+def test_the_simulator_looks_while_a_person_sets_the_memory(tmp_path: Path) -> None:
+    """It died of an empty setting now and then, and could write down an old one after the new."""
     host = Host(name="x-a", number=1, folder=tmp_path, cgroup="", netns="")
+    done, real = threading.Event(), Path("/proc/meminfo").read_text()
     set_memory(host, 20)
 
-    def set_often() -> None:
-        for _ in range(300):
-            set_memory(host, 115)
+    def look() -> None:
+        while not done.is_set():
+            update_memory(host, real)
 
-    person = threading.Thread(target=set_often)
-    person.start()
-    while person.is_alive():
-        update_memory(host, REAL)
-    assert figures(host.meminfo.read_text())["MemAvailable"] == 115 * 1024 * 1024
+    with ThreadPoolExecutor() as pool:
+        simulator = pool.submit(look)
+        try:
+            for gib in (115, 20) * 300:
+                set_memory(host, gib)
+                assert figures(host.meminfo.read_text())["MemAvailable"] == gib * 1024 * 1024
+        finally:
+            done.set()
+        simulator.result()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 _KIB_PER_GIB = 1024 * 1024
@@ -30,9 +32,13 @@ def available(setting_gib: float, engine_gib: float) -> float:
     return max(0.1, setting_gib - engine_gib)
 
 
-def write(file: Path, text: str) -> None:
-    """Write in place: hosts and containers have this very file bound over their own."""
+def rewrite(file: Path, text: Callable[[], str]) -> None:
+    """Write in place: hosts and containers have this very file bound over their own.
+
+    The text is asked for while nobody else writes: otherwise an old one could come after a new one.
+    """
     file.touch()
     with file.open("r+") as stream:
-        stream.write(text)
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        stream.write(text())
         stream.truncate()

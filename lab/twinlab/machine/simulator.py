@@ -41,12 +41,16 @@ def engine_gib(host: Host) -> float:
 
 def update_memory(host: Host, real: str) -> None:
     """Bring a host's /proc/meminfo up to date."""
-    try:
-        setting, *files = map(float, host.memory_setting.read_text().split())
-    except FileNotFoundError:
-        setting, files = host.hardware.memory_available_gib, []
-    left = meminfo.available(setting, engine_gib(host))
-    meminfo.write(host.meminfo, meminfo.render(real, host.hardware.memory_total_gib, left, *files))
+
+    def now() -> str:
+        try:
+            setting, *files = map(float, host.memory_setting.read_text().split())
+        except FileNotFoundError:
+            setting, files = host.hardware.memory_available_gib, []
+        left = meminfo.available(setting, engine_gib(host))
+        return meminfo.render(real, host.hardware.memory_total_gib, left, *files)
+
+    meminfo.rewrite(host.meminfo, now)
 
 
 class Simulator:
