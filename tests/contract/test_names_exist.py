@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from ansible_collections.twinserve.pair.plugins.action import settings
 from ansible_collections.twinserve.pair.plugins.filter import (
     bench,
     doctor,
@@ -63,3 +64,9 @@ def test_what_is_there_is_used() -> None:
 
 def test_an_action_has_its_documentation_as_a_module() -> None:
     assert {path.stem for path in (PLUGINS / "action").glob("*.py")} <= TASKS
+
+
+def test_the_action_that_runs_first_loads_all_filters() -> None:
+    """Else each process of a run would load the one that is missing."""
+    files = {path.stem for path in (PLUGINS / "filter").glob("*.py")}
+    assert files <= set(vars(settings))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,22 +29,27 @@ def ends_all(tree: Any) -> Iterator[str]:
             yield from ends_all(value)
 
 
-# What a role includes when it has something to do; `serve` also proves, and so begins with the question.
-DOING = [
-    "fabric/tasks/link",
-    "firewall/tasks/change",
-    "container/tasks/bring",
-    "container/tasks/ready",
-    "model/tasks/weights",
-    "serve/tasks/main",
-    "monitoring/tasks/change",
-]
+WHOLE = {"name": "preflight", "tasks_from": "whole"}
+ROLES = ["fabric", "firewall", "container", "model", "gateway", "serve", "monitoring"]
+THOUGHTS = {f"ansible.builtin.{name}" for name in ("assert", "debug", "set_fact")}
 
 
-@pytest.mark.parametrize("file", DOING)
-def test_each_role_asks_whether_the_pair_is_whole_before_it_does_anything(file: str) -> None:
-    first = yaml.safe_load((ROOT / f"roles/{file}.yml").read_text())[0]
-    assert first["ansible.builtin.import_role"] == {"name": "preflight", "tasks_from": "whole"}
+def asks(task: Mapping[str, Any]) -> bool:
+    return task.get("ansible.builtin.import_role") == WHOLE
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_asks_whether_the_pair_is_whole_before_it_does_anything(role: str) -> None:
+    """At its own beginning, or at that of each file that it includes when something is to be done."""
+    tasks = yaml.safe_load((ROOT / f"roles/{role}/tasks/main.yml").read_text())
+    if asks(tasks[0]):
+        return
+    included = [task.get("ansible.builtin.include_tasks") for task in tasks if not THOUGHTS & set(task)]
+    assert included
+    for name in included:
+        assert name, f"{role}/tasks/main.yml does something by itself"
+        first = yaml.safe_load((ROOT / f"roles/{role}/tasks/{name}").read_text())[0]
+        assert asks(first), f"{role}/tasks/{name} does not ask"
 
 
 def test_only_taking_the_link_back_ends_the_run_for_all_pairs() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.twinserve.pair.plugins.module_utils import hf_cache
 from ansible_collections.twinserve.pair.plugins.module_utils.runtime_archive import install, pack, version_of
-from ansible_collections.twinserve.pair.plugins.plugin_utils.runtime_source import SOURCE
+from ansible_collections.twinserve.pair.plugins.plugin_utils.runtime_source import runtime_files
 from test_hub_download import SHARD, Hub
 from twinlab.services.hub import make_server
 from twinlab.services.models import MODEL, make_models
@@ -27,8 +27,9 @@ class Node:
 
     def __init__(self, hub: Hub, folder: Path) -> None:
         self.hub, self.home, self.numbers = hub, folder / "home", folder / "progress.json"
-        install(pack(SOURCE), version_of(SOURCE), folder / "lib", activate=False)
-        self._lib = folder / "lib" / version_of(SOURCE)
+        files = runtime_files()
+        install(pack(files), version_of(files), folder / "lib", activate=False)
+        self._lib = folder / "lib" / version_of(files)
 
     def start(self, verb: str, *options: str) -> subprocess.Popen[str]:
         client = shutil.which("hf", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")

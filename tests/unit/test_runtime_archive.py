@@ -16,6 +16,7 @@ from ansible_collections.twinserve.pair.plugins.module_utils.runtime_archive imp
     install,
     pack,
     prune,
+    read,
     version_of,
 )
 from ansible_collections.twinserve.pair.plugins.modules import runtime
@@ -34,11 +35,11 @@ def source(tmp_path: Path) -> Path:
 
 
 def package(folder: Path) -> tuple[str, str]:
-    return version_of(folder), pack(folder)
+    return version_of(read(folder)), pack(read(folder))
 
 
 def test_only_python_files_go_under_one_name(source: Path) -> None:
-    with zipfile.ZipFile(io.BytesIO(base64.b64decode(pack(source)))) as packed:
+    with zipfile.ZipFile(io.BytesIO(base64.b64decode(pack(read(source))))) as packed:
         assert packed.namelist() == ["twinserve/__init__.py", "twinserve/agent/verbs.py"]
 
 
@@ -49,9 +50,9 @@ def test_the_version_follows_the_content_alone(source: Path) -> None:
     (source / "notes.txt").write_text("changed")
     assert package(source) == (version, archive)
     (source / "agent/verbs.py").write_text("WORD = 2\n")
-    changed = version_of(source)
+    changed = version_of(read(source))
     (source / "agent/verbs.py").rename(source / "agent/words.py")
-    assert len({version, changed, version_of(source)}) == 3
+    assert len({version, changed, version_of(read(source))}) == 3
 
 
 def test_two_runs_that_install_at_once(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

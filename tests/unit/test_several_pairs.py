@@ -50,7 +50,9 @@ def test_settings_that_are_refused_for_one_pair_do_not_end_the_checks_of_the_oth
     assert [host for host in ("spark-c", "spark-d") if f"[{host}]" in looked] == ["spark-c", "spark-d"]
 
 
-def test_a_node_that_fails_ends_the_run_for_its_own_pair_at_the_next_role(tmp_path: Path) -> None:
+def test_a_node_that_fails_ends_the_run_for_its_own_pair_before_the_next_thing_is_done(
+    tmp_path: Path,
+) -> None:
     """As in the middle of site.yml: all were looked at, then one fails."""
     seen: dict[str, dict[str, Any]] = {host: {"hostname": host} for hosts in PAIRS.values() for host in hosts}
     tasks: list[dict[str, Any]] = [
@@ -67,7 +69,7 @@ def test_a_node_that_fails_ends_the_run_for_its_own_pair_at_the_next_role(tmp_pa
             "when": "inventory_hostname == 'spark-b'",
         },
         {
-            "name": "Begin the next role",
+            "name": "Begin what the next role does",
             "ansible.builtin.import_role": {"name": "preflight", "tasks_from": "whole"},
         },
         {"name": "Act", "ansible.builtin.debug": {"msg": "acts on {{ inventory_hostname }}"}},

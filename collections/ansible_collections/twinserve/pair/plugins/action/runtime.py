@@ -6,7 +6,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible_collections.twinserve.pair.plugins.module_utils.runtime_archive import pack, version_of
-from ansible_collections.twinserve.pair.plugins.plugin_utils.runtime_source import SOURCE
+from ansible_collections.twinserve.pair.plugins.plugin_utils.runtime_source import runtime_files
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]
@@ -18,6 +18,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what the module says."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        package = {"version": version_of(SOURCE), "archive": pack(SOURCE)}
+        files = runtime_files()
+        package = {"version": version_of(files), "archive": pack(files)}
         done = self._execute_module(module_args={**self._task.args, **package}, task_vars=task_vars)
         return {**result, **done}

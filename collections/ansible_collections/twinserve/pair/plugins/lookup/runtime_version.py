@@ -26,7 +26,7 @@ from typing import Any
 
 from ansible.plugins.lookup import LookupBase
 from ansible_collections.twinserve.pair.plugins.module_utils.runtime_archive import version_of
-from ansible_collections.twinserve.pair.plugins.plugin_utils.runtime_source import SOURCE
+from ansible_collections.twinserve.pair.plugins.plugin_utils.runtime_source import runtime_files
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]
@@ -34,4 +34,4 @@ class LookupModule(LookupBase):  # type: ignore[misc]
 
     def run(self, terms: list[str], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[str]:
         """Return the one version; it takes no terms."""
-        return [version_of(SOURCE)]
+        return [version_of(runtime_files())]

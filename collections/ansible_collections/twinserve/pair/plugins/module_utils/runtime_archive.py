@@ -9,33 +9,38 @@ import io
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def version_of(folder: Path) -> str:
+Files = Sequence[tuple[str, bytes]]
+
+
+def read(folder: Path) -> Files:
+    """Name and content of the package `twinserve` that the Python files of a folder make."""
+    return [
+        (f"twinserve/{path.relative_to(folder)}", path.read_bytes()) for path in sorted(folder.rglob("*.py"))
+    ]
+
+
+def version_of(files: Files) -> str:
     """12 hex digits of the content: the same files give the same."""
     content = hashlib.sha256()
-    for name, data in _files(folder):
+    for name, data in files:
         # Not of the archive: another zlib packs the same files into other bytes.
         content.update(b"%b\0%d\0%b" % (name.encode(), len(data), data))
     return content.hexdigest()[:12]
 
 
-def pack(folder: Path) -> str:
-    """Base64 of a zip that holds the folder as the package `twinserve`."""
+def pack(files: Files) -> str:
+    """Base64 of a zip."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in _files(folder):
+        for name, data in files:
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
     return base64.b64encode(buffer.getvalue()).decode()
-
-
-def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
-    for path in sorted(folder.rglob("*.py")):
-        yield f"twinserve/{path.relative_to(folder)}", path.read_bytes()
 
 
 def install(archive: str, version: str, root: Path, activate: bool = True) -> None:

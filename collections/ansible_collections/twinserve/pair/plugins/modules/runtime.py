@@ -13,10 +13,10 @@ description:
 author: [The Twinserve developers]
 options:
   version:
-    description: Version, derived from the content; given by the action plugin of the same name.
+    description: Version, derived from the content; filled in by the action.
     type: str
   archive:
-    description: Zip of the package, base64; given by the action plugin, too.
+    description: Zip of the package, base64; filled in by the action.
     type: str
   path:
     description: Where the versions live.
@@ -71,7 +71,6 @@ def main() -> None:
     """Compare, then predict or do."""
     module = AnsibleModule(
         argument_spec=ARGUMENTS,
-        required_one_of=[("version",), ("archive",)],  # both, by the action
         supports_check_mode=True,
     )
     root, version = Path(module.params["path"]), module.params["version"]
