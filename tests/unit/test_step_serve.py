@@ -11,8 +11,14 @@ from ansible_collections.twinserve.pair.plugins.module_utils.render import diges
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor import events, statefile
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.client import ClientError
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.observe import absorb
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.serving import serve
 from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.smoke import Reply
-from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.state import Canary, State, fresh
+from ansible_collections.twinserve.pair.plugins.module_utils.supervisor.state import (
+    Canary,
+    Phase,
+    State,
+    fresh,
+)
 from fake_world import Start, World
 
 COLLAPSED = Reply(200, "!!!!!!!!!!!!!!!!")
@@ -339,6 +345,58 @@ def test_canary_that_collapses_once_is_asked_again_twice_is_a_restart() -> None:
     document = world.until("serving")
     assert "collapsed output" in document["last_error"]
     assert len(document["restarts"]) == 1
+
+
+def refused(world: World) -> State:
+    """The head has just refused the second canary in a row; all ranks were looked at before."""
+    canary = Canary(ended=world.now, bad=2, detail="/v1/chat/completions: Connection refused")
+    return replace(world.loop.state, canary=canary)
+
+
+def looked(state: State, now: float, seconds: float = 0.1, **seen: Any) -> tuple[State, str]:
+    """Take in a look at each rank that took so long; returns the state after it, and why the run ended."""
+    found: dict[str, Any] = {
+        "unit": "active",
+        "exit_code": None,
+        "gpu_gib": None,
+        "memory_gib": None,
+        "log": [],
+        "dark": [],
+        "starved": None,
+        "warnings": [],
+    }
+    looks = []
+    for view in state.ranks:
+        container = {"id": view.container, "running": True}
+        value = {**found, "container": container, **(seen if view.rank == 1 else {})}
+        looks.append(events.Done(events.Probe(state.epoch, view.rank), value, seconds=seconds))
+    after, _ = serve(absorb(state, events.Observation("t", tuple(looks)), now), now)
+    return after, after.failure
+
+
+def test_o01_a_rank_that_died_is_the_reason_and_not_the_canary_that_it_made_fail() -> None:
+    world = serving()
+    state, now = refused(world), world.now
+    assert serve(state, now)[0].phase == Phase.SERVE
+    # This look began before the canary ended: the rank may have died since.
+    state, reason = looked(state, now + 0.5, seconds=2.0)
+    assert (state.phase, reason) == (Phase.SERVE, "")
+    # Its container is gone already, its unit is not yet.
+    state, reason = looked(state, now + 1, container=None)
+    assert (state.phase, reason) == (Phase.SERVE, "")
+    assert looked(state, now + 3, unit="failed", exit_code=137)[1] == "rank 1 exited (code 137)"
+
+
+def test_a_canary_that_fails_while_all_ranks_run_is_the_reason() -> None:
+    world = serving()
+    assert looked(refused(world), world.now + 0.5)[1].startswith("canary: /v1/chat/completions: Connection")
+
+
+def test_a_canary_does_not_wait_for_ever_for_a_rank_that_cannot_be_seen() -> None:
+    world = serving()
+    state, now = refused(world), world.now
+    assert serve(state, now + 5)[0].phase == Phase.SERVE
+    assert serve(state, now + 7)[0].failure.startswith("canary: ")
 
 
 def test_o02_ranks_out_of_step_are_restarted() -> None:

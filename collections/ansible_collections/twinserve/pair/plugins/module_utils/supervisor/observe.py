@@ -98,6 +98,7 @@ def _probe(state: State, view: RankView, done: Done, now: float) -> State:
         warnings=tuple(seen["warnings"]),
         remarks=remarked(view.remarks, seen["log"], state.config),
         seen_at=now,
+        asked_at=now - done.seconds,
         strays=view.strays + 1 if seen["unit"] == "active" and not container.get("running") else 0,
         misses=0,
         missed="",

@@ -16,6 +16,8 @@ _LOOK_EVERY = 5.0
 _SOON = 2.0
 _MISSES = 3
 _BAD = 2
+# What a canary that failed waits for a look at the ranks: the end of one explains it better.
+_EXPLAINED = 6.0
 # A worker that cannot be seen while nothing comes out of the head: dead, if only our canary is waiting.
 _OUTAGE = 60.0
 # Seconds without a reply over a link that has lost a rail, and while the engine may wait for it itself.
@@ -33,7 +35,7 @@ def serve(state: State, now: float) -> Moved:
     for view in state.ranks:
         if how := has_ended(view):
             return fail(state, f"rank {view.rank} {how}", now, culprit=view.rank)
-    if state.canary.bad >= _BAD:
+    if state.canary.bad >= _BAD and _explained(state, now):
         return fail(state, f"canary: {state.canary.detail}", now)
     if why := _hangs(state, now):
         return fail(state, why, now, kill=True)
@@ -60,6 +62,13 @@ def unseen(state: State, now: float) -> tuple[int, float] | None:
 def waiting(state: State) -> bool:
     """Whether a canary is under way."""
     return any(isinstance(action, Ask) for action in state.pending)
+
+
+def _explained(state: State, now: float) -> bool:
+    """Whether all ranks were found running after the canary failed, or one cannot be seen soon."""
+    failed = state.canary.ended or 0.0
+    alive = (not view.strays and (view.asked_at or 0.0) >= failed for view in state.ranks)
+    return now - failed > _EXPLAINED or all(alive)
 
 
 def _hangs(state: State, now: float) -> str | None:

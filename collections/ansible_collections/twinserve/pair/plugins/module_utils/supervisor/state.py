@@ -58,7 +58,9 @@ class RankView:
     step: str = ""
     log_line: str | None = None
     launched: str | None = None
+    # When the last look that was answered ended, and when it began.
     seen_at: float | None = None
+    asked_at: float | None = None
     # Ports of its rails without a live other end.
     dark: tuple[str, ...] = ()
     # The kernel's line about a driver that got no memory for this start, and what else its node has to say.
